@@ -1,0 +1,41 @@
+# Needs python3 (3.10 or later, with venv) and make; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint format determinism clean
+
+help:  ## Show what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# One stamp per set of extras; installed again when the project's metadata changes.
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[tekken]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@touch $@
+
+demo: $(VENV)/demo.stamp  ## Compile an example for a real tokenizer, sample from it, check two texts
+	@PATH="$(abspath $(BIN)):$$PATH" sh examples/demo.sh
+
+test: $(VENV)/test.stamp  ## Run the tests; PYTEST_ARGS="-m 'not slow'" for the quick ones
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/test.stamp  ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/test.stamp  ## Mend what ruff can mend
+	$(BIN)/ruff check --fix .
+
+determinism: $(VENV)/test.stamp  ## Compile twice in fresh processes and compare the packages
+	@PATH="$(abspath $(BIN)):$$PATH" sh tests/determinism.sh
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) build

@@ -1,0 +1,1 @@
+"""Benchmarks of schemac against its peers; nothing here is installed."""

@@ -1,0 +1,315 @@
+"""A linked program: one grammar bound to one vocabulary, as arrays, and what is derived from them on first use."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac_runtime.errors import PackageError
+
+if TYPE_CHECKING:
+    from schemac_runtime.matcher import Matcher
+
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+#: `row` value of a state or context that allows nothing.
+NO_ROW = np.iinfo(np.int32).min
+#: `multi_context` value of an exit.
+EXIT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The arrays of a linked program. N states, C classes, V token ids, W = ceil(V / 32) words per mask row.
+
+    A *class* numbers a relation: what reading a text does to every state. Tokens with the same relation share a class;
+    class 0 is the tokens that no state allows. Classes without tokens are the rests of tokens that end a frame.
+
+    Attributes:
+        token_class: int32 [V].
+        edge_start: int32 [N + 1]; edge_class, edge_value: int32 [E], CSR by state, classes ascending. A value v >= 0
+            is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes.
+        multi_start: int32 [M + 1]; multi_context, multi_target: int32. With context >= 0: push its returns, be in
+            state `target`. With context = `EXIT`: pop a return state r, then read class `target` there.
+        context_parent, context_top: int32 [X]; context 0 pushes nothing.
+        accepting: uint8 [N], where a frame, or the text, may end.
+        enter_state, enter_return: int32 [N]; -1, or: push `enter_return` and be in `enter_state` (a state that can
+            do nothing but call).
+        returns_only: uint8 [N]; a state that can do nothing but return.
+        state_row: int32 [N], the mask of the tokens that a state allows whatever the stack holds: r >= 0 is a dense
+            row, r < 0 the sparse row -1 - r, `NO_ROW` none.
+        dense: int32 [D, W], bit t % 32 of word t // 32 = token t is allowed.
+        sparse_start: int32 [S + 1]; sparse_word, sparse_bits: int32, the non-zero words of a row.
+        below_start: int32 [N + 1]; below_return, below_row: int32 [Q], CSR by state: what a state allows in addition
+            when the return state on top of the stack is `below_return` (ascending), coded as in `state_row`.
+        deep_start: int32 [Q + 1]; deep_row, deep_rest: int32: rows of tokens that also end that frame, or skip it,
+            allowed if class `deep_rest` is allowed by what lies below.
+        below_on_use: int32 [1]; 1: the `below` and `deep` arrays are empty, and exits are followed on first use.
+        start: int32 [1], the state a text starts in (already settled, see `start_context`).
+        start_context: int32 [1].
+        stop_ids: int32, the ids that end a text, ascending.
+    """
+
+    token_class: Int32
+    edge_start: Int32
+    edge_class: Int32
+    edge_value: Int32
+    multi_start: Int32
+    multi_context: Int32
+    multi_target: Int32
+    context_parent: Int32
+    context_top: Int32
+    accepting: npt.NDArray[np.uint8]
+    enter_state: Int32
+    enter_return: Int32
+    returns_only: npt.NDArray[np.uint8]
+    state_row: Int32
+    dense: Int32
+    sparse_start: Int32
+    sparse_word: Int32
+    sparse_bits: Int32
+    below_start: Int32
+    below_return: Int32
+    below_row: Int32
+    deep_start: Int32
+    deep_row: Int32
+    deep_rest: Int32
+    below_on_use: Int32
+    start: Int32
+    start_context: Int32
+    stop_ids: Int32
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The array names, in the order of the file format."""
+        return [field.name for field in fields(cls)]
+
+
+#: A mask: a dense row or None, sparse parts (words, bits) to OR in, further dense rows to OR in.
+Mask = tuple["Int32 | None", tuple[tuple[Int32, Int32], ...], tuple[Int32, ...]]
+EMPTY_MASK: Mask = (None, (), ())
+
+
+class Program:
+    """A grammar for one vocabulary. Immutable and shared; a `Matcher` holds the state of one request.
+
+    Attributes:
+        tables: the arrays.
+        vocab_size: the number of token ids V, padding included.
+        fingerprint: of the vocabulary it was linked for.
+        tokenizer: the built-in name of that vocabulary, or "".
+    """
+
+    def __init__(self, tables: Tables, fingerprint: str = "", tokenizer: str = "") -> None:
+        self.tables = tables
+        self.fingerprint = fingerprint
+        self.tokenizer = tokenizer
+        self.vocab_size = len(tables.token_class)
+        self.words = (self.vocab_size + 31) // 32
+        # Plain sequences of Python ints: several times faster to index one by one than arrays.
+        self.token_class = memoryview(tables.token_class)
+        self.edge_start = memoryview(tables.edge_start)
+        self.edge_class = memoryview(tables.edge_class)
+        self.edge_value = memoryview(tables.edge_value)
+        self.multi_start = memoryview(tables.multi_start)
+        self.multi_context = memoryview(tables.multi_context)
+        self.multi_target = memoryview(tables.multi_target)
+        self.accepting = memoryview(tables.accepting)
+        self.returns_only = memoryview(tables.returns_only)
+        self.enter_state = memoryview(tables.enter_state)
+        self.enter_return = memoryview(tables.enter_return)
+        self.state_row = memoryview(tables.state_row)
+        self.sparse_start = memoryview(tables.sparse_start)
+        self.below_start = memoryview(tables.below_start)
+        self.below_return = memoryview(tables.below_return)
+        self.below_row = memoryview(tables.below_row)
+        self.deep_start = memoryview(tables.deep_start)
+        self.deep_row = memoryview(tables.deep_row)
+        self.deep_rest = memoryview(tables.deep_rest)
+        self.below_on_use = bool(tables.below_on_use[0])
+        self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
+        self.state_masks: dict[int, Mask] = {}
+        self._chains: dict[int, tuple[int, ...]] = {0: ()}
+
+    @property
+    def states(self) -> int:
+        """The number of states N."""
+        return len(self.accepting)
+
+    @cached_property
+    def classes(self) -> int:
+        """The number of classes, class 0 included."""
+        return 1 + max((int(a.max(initial=0)) for a in (self.tables.token_class, self.tables.edge_class)), default=0)
+
+    def matcher(self, stop_ids: tuple[int, ...] = ()) -> Matcher:
+        """A matcher at the start of a text. `stop_ids` are allowed at its end beside the vocabulary's own."""
+        from schemac_runtime.matcher import Matcher
+
+        return Matcher(self, stop_ids)
+
+    def edge(self, state: int, symbol_class: int) -> int:
+        """The position of (state, class) in the edge arrays, or -1."""
+        low, high = self.edge_start[state], self.edge_start[state + 1]
+        found = bisect_left(self.edge_class, symbol_class, low, high)
+        return found if found < high and self.edge_class[found] == symbol_class else -1
+
+    def outcomes(self, edge: int) -> Iterator[tuple[int, int]]:
+        """(context or `EXIT`, target) of an edge."""
+        value = self.edge_value[edge]
+        if value >= 0:
+            yield 0, value
+            return
+        for index in range(self.multi_start[-1 - value], self.multi_start[-value]):
+            yield self.multi_context[index], self.multi_target[index]
+
+    def exits(self, state: int) -> Iterator[tuple[int, int]]:
+        """(class, class of the rest) of the texts that end the frame of `state`."""
+        for edge in range(self.edge_start[state], self.edge_start[state + 1]):
+            for context, target in self.outcomes(edge):
+                if context == EXIT:
+                    yield self.edge_class[edge], target
+
+    def chain(self, context: int) -> tuple[int, ...]:
+        """The return states that a context pushes, first pushed first."""
+        found = self._chains.get(context)
+        if found is None:
+            parts, here = [], context
+            while here:
+                parts.append(int(self.tables.context_top[here]))
+                here = int(self.tables.context_parent[here])
+            found = self._chains[context] = tuple(reversed(parts))
+        return found
+
+    def row_mask(self, row: int) -> Mask:
+        """The mask of a coded row number, see `Tables.state_row`."""
+        if row >= 0:
+            return self.tables.dense[row], (), ()
+        if row == NO_ROW:
+            return EMPTY_MASK
+        low, high = self.sparse_start[-1 - row], self.sparse_start[-row]
+        return None, ((self.tables.sparse_word[low:high], self.tables.sparse_bits[low:high]),), ()
+
+    def state_mask(self, state: int) -> Mask:
+        """What a state allows whatever lies below."""
+        found = self.state_masks.get(state)
+        if found is None:
+            found = self.state_masks[state] = self.row_mask(self.state_row[state])
+        return found
+
+    def tokens_mask(self, tokens: npt.NDArray[np.integer]) -> tuple[Int32, Int32]:
+        """The sparse part that allows the given ids: (words, bits), int32, words ascending."""
+        return sparse_part(np.asarray(tokens, dtype=np.int64))
+
+    @cached_property
+    def _tokens_by_class(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        order = np.argsort(self.tables.token_class, kind="stable")
+        return order, np.searchsorted(self.tables.token_class[order], np.arange(self.classes + 1))
+
+    def tokens_of_class(self, symbol_class: int) -> npt.NDArray[np.int64]:
+        """The ids of one class, ascending."""
+        order, start = self._tokens_by_class
+        return order[start[symbol_class] : start[symbol_class + 1]]
+
+
+def sparse_part(tokens: npt.NDArray[np.int64]) -> tuple[Int32, Int32]:
+    """(words, bits) int32 of a set of token ids, words ascending."""
+    words, inverse = np.unique(tokens >> 5, return_inverse=True)
+    bits = np.zeros(len(words), dtype=np.uint32)
+    np.bitwise_or.at(bits, inverse.reshape(-1), np.uint32(1) << (tokens & 31).astype(np.uint32))
+    return words.astype(np.int32), bits.view(np.int32)
+
+
+def verify_tables(t: Tables) -> None:
+    """Check every dtype, shape and index range, as a bytecode verifier does, so that no mask or step can go astray.
+
+    Raises:
+        PackageError: names the array.
+    """
+
+    def fail(name: str, what: str) -> None:
+        raise PackageError(f"{name}: {what}", construct=name, hint="the package is damaged: compile it again")
+
+    for name in Tables.names():
+        array = getattr(t, name)
+        dtype = np.uint8 if name in ("accepting", "returns_only") else np.int32
+        if array.dtype != dtype or array.ndim != (2 if name == "dense" else 1) or not array.flags.c_contiguous:
+            fail(name, f"expected a contiguous {np.dtype(dtype).name} array")
+
+    states, vocab = len(t.accepting), len(t.token_class)
+    words = (vocab + 31) // 32
+
+    def within(name: str, low: int, high: int) -> None:
+        array = getattr(t, name)
+        if array.size and (int(array.min()) < low or int(array.max()) >= high):
+            fail(name, f"values must lie in {low}..{high - 1}")
+
+    def length(name: str, expected: int) -> None:
+        if len(getattr(t, name)) != expected:
+            fail(name, f"{len(getattr(t, name))} values, expected {expected}")
+
+    def offsets(name: str, count: int, total: int) -> None:
+        length(name, count + 1)
+        array = getattr(t, name)
+        if array[0] != 0 or array[-1] != total or (array[1:] < array[:-1]).any():
+            fail(name, "not the offsets of its list")
+
+    def row_codes(name: str) -> None:
+        array = getattr(t, name)
+        array = array[array != NO_ROW]
+        if array.size and (int(array.max()) >= len(t.dense) or int(array.min()) < 1 - len(t.sparse_start)):
+            fail(name, "names a row that is not there")
+
+    if not states or not vocab or {len(t.start), len(t.start_context), len(t.below_on_use)} != {1}:
+        fail("start", "an empty program")
+    if t.dense.shape[1:] != (words,):
+        fail("dense", f"rows of {t.dense.shape[1]} words, expected {words}")
+    classes = 1 + max(int(t.token_class.max()), int(t.edge_class.max(initial=0)))
+    within("token_class", 0, classes)
+    offsets("edge_start", states, len(t.edge_class))
+    length("edge_value", len(t.edge_class))
+    within("edge_class", 1, classes)
+    if not len(t.multi_start):
+        fail("multi_start", "no offsets")
+    within("edge_value", 1 - len(t.multi_start), states)
+    offsets("multi_start", len(t.multi_start) - 1, len(t.multi_context))
+    length("multi_target", len(t.multi_context))
+    within("multi_context", EXIT, len(t.context_parent))
+    leaving = t.multi_context == EXIT
+    if (t.multi_target < 0).any() or (t.multi_target >= np.where(leaving, classes, states)).any():
+        fail("multi_target", "names a state or class that is not there")
+    length("context_top", len(t.context_parent))
+    if not len(t.context_parent) or (t.context_parent[1:] >= np.arange(1, len(t.context_parent))).any():
+        fail("context_parent", "a context must come after its parent")
+    within("context_parent", 0, len(t.context_parent))
+    within("context_top", -1, states)
+    if (t.context_top[1:] < 0).any():
+        fail("context_top", "a context pushes no state")
+    for name in ("enter_state", "enter_return"):
+        length(name, states)
+        within(name, -1, states)
+    if ((t.enter_state >= 0) != (t.enter_return >= 0)).any():
+        fail("enter_return", "does not go with enter_state")
+    length("returns_only", states)
+    length("state_row", states)
+    row_codes("state_row")
+    row_codes("below_row")
+    offsets("sparse_start", len(t.sparse_start) - 1, len(t.sparse_word))
+    length("sparse_bits", len(t.sparse_word))
+    within("sparse_word", 0, words)
+    offsets("below_start", states, len(t.below_return))
+    length("below_row", len(t.below_return))
+    within("below_return", 0, states)
+    offsets("deep_start", len(t.below_return), len(t.deep_rest))
+    length("deep_row", len(t.deep_rest))
+    row_codes("deep_row")
+    within("deep_rest", 1, classes)
+    within("start", 0, states)
+    within("start_context", 0, len(t.context_parent))
+    within("stop_ids", 0, vocab)

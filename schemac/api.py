@@ -1,0 +1,183 @@
+"""The library: `compile`, `link`, `save`, `sample`, and what the command line is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from schemac import __version__
+from schemac.budget import DEFAULT_SECONDS, Budget
+from schemac.codegen.linker import link as link_automaton
+from schemac.codegen.package import automaton_from_arrays, write_package
+from schemac.errors import LinkError, PackageError, SourceError
+from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
+from schemac.ir.automaton import Automaton
+from schemac.ir.pipeline import PassStatistics, lower
+from schemac.sampling import sample_bytes, sample_tokens
+from schemac.vocabulary import Vocabulary, load_vocabulary
+from schemac_runtime.package import Package
+from schemac_runtime.program import Program
+
+Source = str | bytes | bytearray | Mapping[str, Any] | Sequence[Any] | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A source lowered to an automaton, and the programs linked from it.
+
+    Attributes:
+        kind: what the source was read as.
+        source: its text.
+        options: what was asked for, as the manifest states it.
+        automaton: the program over bytes.
+        stats: one entry per pass.
+        warnings: what the source contains that constrains nothing.
+        programs: one per linked vocabulary.
+    """
+
+    kind: str
+    source: bytes
+    options: Mapping[str, Any]
+    automaton: Automaton
+    stats: tuple[PassStatistics, ...] = ()
+    warnings: tuple[str, ...] = ()
+    programs: tuple[Program, ...] = ()
+
+    @property
+    def source_digest(self) -> str:
+        """SHA-256 (hex) of the source text."""
+        return hashlib.sha256(self.source).hexdigest()
+
+
+def compile(
+    source: Source,
+    *,
+    kind: str = "auto",
+    whitespace: str = "flexible",
+    strict: bool = False,
+    limits: Mapping[str, int] | None = None,
+    timeout: float | None = DEFAULT_SECONDS,
+    draft: str | None = None,
+    resources: Mapping[str, Any] | None = None,
+    on_warning: Callable[[str], None] | None = None,
+) -> Compiled:
+    """Lower a source to an automaton.
+
+    Args:
+        source: text, or for JSON kinds also the parsed value (a dict or bool is a schema, a list of strings a choice).
+        kind: one of `schemac.frontend.KINDS`, or ``auto``.
+        whitespace: ``flexible``, ``single`` or ``compact``, for JSON texts.
+        strict: make warnings errors.
+        limits: budget overrides by name.
+        timeout: wall clock in seconds, None for none.
+        draft: JSON Schema draft to use whatever ``$schema`` says.
+        resources: further schemas by URI, for references.
+        on_warning: called for each warning as it is found.
+
+    Raises:
+        SchemacError: the source is refused; see `schemac.errors`.
+    """
+    if kind != "auto" and kind not in KINDS:
+        raise SourceError(f"there is no kind {kind!r}", hint="one of " + ", ".join(("auto", *KINDS)))
+    if whitespace not in WHITESPACE:
+        raise SourceError(f"there is no whitespace policy {whitespace!r}", hint="one of " + ", ".join(WHITESPACE))
+    budget = Budget(limits, timeout)
+    text = _source_text(source)
+    budget.spend("source_bytes", len(text))
+    if kind == "auto":
+        kind = detect_kind(source if not isinstance(source, (bytes, bytearray, str)) else text)
+    warnings: list[str] = []
+
+    def warn(message: str) -> None:
+        warnings.append(message)
+        if on_warning is not None:
+            on_warning(message)
+
+    options = SourceOptions(whitespace, strict, draft, dict(resources or {}))
+    module = parse_source(text, kind, options, budget, warn)
+    automaton, stats = lower(module, budget)
+    shown = {"whitespace": whitespace, "strict": strict, "draft": draft}
+    return Compiled(kind, text, shown, automaton, stats, tuple(warnings))
+
+
+def _source_text(source: Source) -> bytes:
+    if isinstance(source, str):
+        return source.encode("utf-8", "surrogatepass")
+    if isinstance(source, (bytes, bytearray)):
+        return bytes(source)
+    try:
+        return json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SourceError(f"the source is not JSON: {error}") from error
+
+
+def link(compiled: Compiled, vocabulary: Vocabulary | str, *, limits: Mapping[str, int] | None = None,
+         timeout: float | None = DEFAULT_SECONDS) -> Compiled:
+    """`compiled` with one more program, for a vocabulary or the name or path of a tokenizer.
+
+    Raises:
+        LinkError, BudgetExceeded, VocabularyError: see `schemac.errors`.
+    """
+    bound = load_vocabulary(vocabulary) if isinstance(vocabulary, str) else vocabulary
+    others = tuple(p for p in compiled.programs if p.fingerprint != bound.fingerprint)
+    program = link_automaton(compiled.automaton, bound, Budget(limits, timeout))
+    return replace(compiled, programs=(*others, program))
+
+
+def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
+    """Write `compiled` as a package; the file appears whole or not at all.
+
+    Raises:
+        SchemacError: it cannot be written.
+    """
+    description = {
+        "schemac": __version__,
+        "kind": compiled.kind,
+        "source_sha256": compiled.source_digest,
+        "options": dict(compiled.options),
+        "warnings": list(compiled.warnings),
+    }
+    write_package(Path(path), compiled.source, description, compiled.automaton, compiled.programs)
+
+
+def open_package(package: Package) -> Compiled:
+    """The compiled source that a loaded package holds, for linking it again or checking texts.
+
+    Raises:
+        PackageError: the automaton in it is damaged.
+    """
+    manifest = package.manifest
+    try:
+        automaton = automaton_from_arrays(package.arrays, manifest["automaton"])
+        source = package.source
+        return Compiled(
+            manifest["kind"], source, manifest["options"], automaton, (), tuple(manifest["warnings"]), package.programs
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise PackageError(f"{package.path}: the automaton is damaged ({error})", hint="compile it again") from error
+
+
+def sample(
+    package: Package | Compiled, n: int, seed: int = 0, vocabulary: Vocabulary | None = None
+) -> list[bytes]:
+    """`n` random texts. With a program for `vocabulary`, token by token through its masks; else byte by byte.
+
+    Raises:
+        LinkError: there is no program for `vocabulary`.
+    """
+    compiled = package if isinstance(package, Compiled) else open_package(package)
+    if vocabulary is None:
+        return [sample_bytes(compiled.automaton, seed * 1_000_003 + index) for index in range(n)]
+    programs = [p for p in compiled.programs if p.fingerprint == vocabulary.fingerprint]
+    if not programs:
+        raise LinkError("not linked for this vocabulary", hint="link the package for this tokenizer first")
+    texts = []
+    for index in range(n):
+        tokens = sample_tokens(programs[0], compiled.automaton, vocabulary, seed * 1_000_003 + index)
+        texts.append(b"".join(vocabulary.tokens[token] or b"" for token in tokens))
+    return texts

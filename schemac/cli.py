@@ -1,0 +1,413 @@
+"""The command line: ``schemac compile | link | inspect | verify | check | sample``.
+
+Exit codes: 0 all is well; 1 the input is refused (or an internal error, which says so); 2 wrong usage. An error is one
+line on standard error, ``schemac: error: ...``; results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from schemac import __version__
+from schemac.budget import DEFAULT_LIMITS, DEFAULT_SECONDS, Budget
+from schemac.errors import SchemacError, SourceError
+from schemac.frontend import KINDS, WHITESPACE, SourceOptions, parse_source
+
+if TYPE_CHECKING:
+    from schemac.api import Compiled
+    from schemac.ir.pipeline import PassStatistics
+    from schemac.vocabulary import Vocabulary
+    from schemac_runtime import Package
+
+DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
+EMIT = ("ir", "listing", "dot")
+
+#: What `--kind auto` reads from the name of the source; other names leave the decision to the content.
+KIND_OF_SUFFIX = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex"}
+
+#: How many procedures `inspect` names; `--json` has all.
+SHOWN_PROCEDURES = 10
+
+REFUSED, USAGE = 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code and never lets an exception out."""
+    try:
+        result = commands.main(args=arguments, prog_name="schemac", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "schemac"
+        _complain(f"{error.format_message()} (see {command} --help)")
+        return USAGE
+    except click.Abort:
+        _complain("interrupted")
+        return REFUSED
+    except SchemacError as error:
+        _complain(str(error))
+        return REFUSED
+    except BrokenPipeError:
+        # Whoever reads standard output has seen enough. Nothing more may be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return REFUSED
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return REFUSED
+    except MemoryError:
+        _complain("out of memory")
+        return REFUSED
+    except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        _complain(f"internal error, please report: {type(error).__name__} at {place}: {error}")
+        return REFUSED
+
+
+def _complain(text: str, kind: str = "error") -> None:
+    """One line on standard error, whatever control characters the text quotes."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    click.echo(f"schemac: {kind}: {shown}", err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def commands() -> None:
+    """Compile JSON Schema, regular expressions and grammars to token masks for language models."""
+
+
+def _parse_budget(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    limits = {}
+    for value in values:
+        name, equals, number = value.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{value!r} is not NAME=N")
+        if name not in DEFAULT_LIMITS:
+            raise click.BadParameter(f"there is no budget {name!r}: one of {', '.join(sorted(DEFAULT_LIMITS))}")
+        if not (number.isascii() and number.isdigit() and len(number) < 19):
+            raise click.BadParameter(f"{number!r} is not a whole number")
+        limits[name] = int(number)
+    return limits
+
+
+_tokenizers = click.option(
+    "--tokenizer",
+    "tokenizers",
+    metavar="T",
+    multiple=True,
+    help="Vocabulary to link: 'tekken', a tokenizer file, or a directory holding one. May be given several times.",
+)
+_budget = click.option(
+    "--budget",
+    "limits",
+    metavar="NAME=N",
+    multiple=True,
+    callback=_parse_budget,
+    help="Raise or lower one limit: " + ", ".join(f"{name} ({n:,})" for name, n in DEFAULT_LIMITS.items()) + ".",
+)
+_output = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The package to write.")
+_package = click.argument("package", metavar="PKG", type=click.Path(path_type=Path))
+
+
+@commands.command("compile")
+@click.argument("source", type=click.Path(allow_dash=True, path_type=Path))
+@click.option("--kind", type=click.Choice(("auto", *KINDS)), default="auto", show_default=True, help="What SOURCE is.")
+@_tokenizers
+@click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
+@click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
+@click.option(
+    "--resource",
+    "resources",
+    metavar="FILE|DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A schema that references may lead to, by its $id or its path from SOURCE; or a folder of *.json, by $id or "
+    "path in it. Nothing else is ever read.",
+)
+@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@_budget
+@click.option("--timeout", metavar="S", type=click.FloatRange(min=0), default=DEFAULT_SECONDS, show_default=True,
+              help="Seconds that the compile may take; 0 for no limit.")  # fmt: skip
+@click.option("--stats", is_flag=True, help="Print what each pass did to standard error.")
+@click.option(
+    "--emit",
+    type=click.Choice(EMIT),
+    help="Print to standard output the program as the frontend made it, as all passes leave it, or for Graphviz.",
+)
+@_output
+def compile_command(
+    source: Path,
+    kind: str,
+    tokenizers: tuple[str, ...],
+    whitespace: str,
+    draft: str | None,
+    resources: tuple[Path, ...],
+    strict: bool,
+    limits: dict[str, int],
+    timeout: float,
+    stats: bool,
+    emit: str | None,
+    output: Path | None,
+) -> None:
+    """Compile SOURCE (a file, or - for standard input), and link it for each tokenizer."""
+    import schemac
+    from schemac.ir.printer import print_automaton, print_dot, print_module
+
+    if output is None and emit is None:
+        raise click.UsageError("nothing to do: give -o, or --emit")
+    data = _read(source)
+    documents = _read_resources(resources, source)
+    if kind == "auto":
+        kind = KIND_OF_SUFFIX.get(source.suffix, "auto")
+    with _progress("compiling") as say:
+        compiled = schemac.compile(
+            data,
+            kind=kind,
+            whitespace=whitespace,
+            strict=strict,
+            limits=limits,
+            timeout=timeout or None,
+            draft=draft,
+            resources=documents,
+            on_warning=lambda text: say(text, "warning"),
+        )
+        for vocabulary in _load_vocabularies(tokenizers):
+            compiled = schemac.link(compiled, vocabulary, limits=limits, timeout=timeout or None)
+        if output is not None:
+            schemac.save(compiled, output)
+    if stats:
+        _print_statistics(compiled.stats)
+    if emit is not None:
+        if emit == "ir":
+            options = SourceOptions(whitespace, strict, draft, documents)
+            module = parse_source(data, compiled.kind, options, Budget(limits, timeout or None), lambda _: None)
+            click.echo(print_module(module), nl=False)
+        else:
+            click.echo({"listing": print_automaton, "dot": print_dot}[emit](compiled.automaton), nl=False)
+    elif output is not None:
+        _report(compiled, output)
+
+
+@commands.command("link")
+@_package
+@_tokenizers
+@_budget
+@_output
+def link_command(package: Path, tokenizers: tuple[str, ...], limits: dict[str, int], output: Path | None) -> None:
+    """Link the compiled package PKG for more tokenizers."""
+    import schemac
+    import schemac_runtime
+
+    if not tokenizers:
+        raise click.UsageError("nothing to do: give --tokenizer")
+    if output is None:
+        raise click.UsageError("give -o, the package to write (it may be PKG itself)")
+    with _progress("linking"):
+        compiled = schemac.open_package(schemac_runtime.load(package))
+        for vocabulary in _load_vocabularies(tokenizers):
+            compiled = schemac.link(compiled, vocabulary, limits=limits)
+        schemac.save(compiled, output)
+    _report(compiled, output)
+
+
+@commands.command("inspect")
+@_package
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+def inspect_command(package: Path, as_json: bool) -> None:
+    """Print what the package PKG holds."""
+    import schemac_runtime
+
+    loaded = schemac_runtime.load(package)
+    if as_json:
+        click.echo(json.dumps(loaded.manifest, indent=2, ensure_ascii=False))
+        return
+    for name, value in _summary(loaded):
+        click.echo(f"{name:12} {value}")
+
+
+@commands.command("verify")
+@_package
+def verify_command(package: Path) -> None:
+    """Check every digest, shape and index of the package PKG."""
+    import schemac_runtime
+
+    loaded = schemac_runtime.load(package)
+    click.echo(f"{package}: good, {_linked(len(loaded.programs))}")
+
+
+@commands.command("check")
+@_package
+@click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
+def check_command(package: Path, file: Path) -> int:
+    """Say whether the package PKG allows the text of FILE (- for standard input), or where it stops.
+
+    The text is taken byte for byte. Only if that is refused is one newline at its end left out, as editors add it.
+    """
+    import schemac
+    import schemac_runtime
+
+    automaton = schemac.open_package(schemac_runtime.load(package)).automaton
+    data = _read(file)
+    result = schemac.check(automaton, data)
+    if not result.accepted and data.endswith(b"\n"):
+        result = schemac.check(automaton, data[:-2] if data.endswith(b"\r\n") else data[:-1])
+    if result.accepted:
+        click.echo("accepted")
+        return 0
+    click.echo(f"refused at byte {result.position}: read {result.read}, expected {result.expected}")
+    return REFUSED
+
+
+@commands.command("sample")
+@_package
+@click.option("-n", "--number", "count", type=click.IntRange(min=0), default=1, show_default=True, help="How many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random choices.")
+@click.option("--tokenizer", metavar="T", help="Choose tokens of this vocabulary, as a model would.")
+def sample_command(package: Path, count: int, seed: int, tokenizer: str | None) -> None:
+    """Print random texts that the package PKG allows, each followed by a newline."""
+    import schemac
+    import schemac_runtime
+
+    loaded = schemac_runtime.load(package)
+    vocabulary = next(_load_vocabularies((tokenizer,))) if tokenizer else None
+    for text in schemac.sample(loaded, count, seed, vocabulary):
+        click.echo(text)
+
+
+def _read(path: Path) -> bytes:
+    """A file or standard input.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        raise SourceError(getattr(error, "strerror", None) or str(error), place=str(path)) from None
+
+
+def _read_resources(paths: Sequence[Path], source: Path) -> dict[str, Any]:
+    """The content of every resource by the name that a reference calls it.
+
+    Raises:
+        SourceError: one cannot be read.
+    """
+    found: dict[str, Any] = {}
+    for path in paths:
+        if path.is_dir():
+            found.update((file.relative_to(path).as_posix(), _read(file)) for file in sorted(path.rglob("*.json")))
+        else:
+            name = Path(os.path.relpath(path, "." if str(source) == "-" else source.parent)).as_posix()
+            found[name] = _read(path)
+    return found
+
+
+def _load_vocabularies(specs: Sequence[str]) -> Iterator[Vocabulary]:
+    from schemac.vocabulary import load_vocabulary
+
+    for spec in specs:
+        yield load_vocabulary(spec)
+
+
+def _linked(programs: int) -> str:
+    return f"{programs} linked program" + ("" if programs == 1 else "s")
+
+
+def _report(compiled: Compiled, output: Path) -> None:
+    programs, size = _linked(len(compiled.programs)), output.stat().st_size
+    click.echo(f"{output}: {compiled.kind}, {compiled.automaton.states:,} states, {programs}, {size:,} bytes")
+
+
+def _print_statistics(stats: Sequence[PassStatistics]) -> None:
+    click.echo(f"{'pass':24}{'ms':>10}{'states before':>16}{'after':>10}", err=True)
+    for entry in stats:
+        row = f"{entry.name:24}{entry.seconds * 1e3:10.1f}{entry.states_before:16,}{entry.states_after:10,}"
+        click.echo(row, err=True)
+
+
+def _summary(package: Package) -> Iterator[tuple[str, str]]:
+    """What `schemac inspect` prints, as (name, text)."""
+    manifest, arrays = package.manifest, package.arrays
+    size = package.path.stat().st_size
+    yield "package", f"{package.path}: {size:,} bytes, format {manifest['format']}, schemac {manifest['schemac']}"
+    yield "source", f"{manifest['kind']}, sha256 {manifest['source_sha256']}"
+    yield "options", ", ".join(f"{name}: {json.dumps(value)}" for name, value in manifest["options"].items())
+    for warning in manifest["warnings"]:
+        yield "warning", warning
+    automaton = manifest["automaton"]
+    owner = arrays["automaton/owner"]
+    edges, calls = len(arrays["automaton/edge_target"]), len(arrays["automaton/call_return"])
+    yield "automaton", f"{len(owner):,} states, {automaton['symbols']} symbols, {edges:,} edges, {calls:,} calls"
+    procedures = list(zip(automaton["procedures"], automaton["places"], strict=True))
+    for number, (name, place) in enumerate(procedures[:SHOWN_PROCEDURES]):
+        states = int((owner == number).sum())
+        yield "procedure", f"{number} {name or '-'}{f' at {place}' if place else ''}: {states:,} states"
+    if len(procedures) > SHOWN_PROCEDURES:
+        yield "", f"and {len(procedures) - SHOWN_PROCEDURES:,} more procedures"
+    for program in package.programs:
+        tables = program.tables
+        classes = int(tables.token_class.max(initial=0)) + 1
+        name = program.tokenizer or "a vocabulary"
+        yield "program", f"for {name}, {program.vocab_size:,} tokens, fingerprint {program.fingerprint}"
+        yield "", f"{classes:,} token classes, {len(tables.edge_value):,} transitions by class"
+        yield "", f"{len(tables.dense):,} dense and {len(tables.sparse_start) - 1:,} sparse mask rows"
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Any]:
+    """While a command works for more than a second, say so on a terminal; yields a function that prints a message."""
+    done = threading.Event()
+    terminal = sys.stderr.isatty()
+    lock = threading.Lock()
+
+    def erase() -> None:
+        if terminal:
+            sys.stderr.write("\r\x1b[K")
+
+    def say(text: str, kind: str) -> None:
+        with lock:
+            erase()
+            _complain(text, kind)
+
+    def tick() -> None:
+        start = time.monotonic()
+        while not done.wait(1.0):
+            with lock:
+                sys.stderr.write(f"\r\x1b[Kschemac: {what}, {time.monotonic() - start:.0f} s")
+                sys.stderr.flush()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    if terminal:
+        thread.start()
+    try:
+        yield say
+    finally:
+        done.set()
+        if terminal:
+            thread.join()
+            erase()
+            sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""Linking: an automaton over bytes bound to one vocabulary.
+
+    1. classify   the relation of every token (`schemac.codegen.relations`), one walk over the vocabulary's trie
+    2. number     the relations of tokens and of the rests of tokens that end a frame become classes
+    3. edges      per state, the outcomes by class
+    4. prove      from every configuration some text of tokens reaches an end (`schemac.codegen.liveness`)
+    5. rows       the mask of every state, and of every state with a known return below
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac.budget import Budget
+from schemac.codegen.liveness import live_outcomes
+from schemac.codegen.relations import EMPTY, Relations, ranges
+from schemac.codegen.rows import RowTable
+from schemac.errors import LinkError
+from schemac.ir.automaton import Automaton
+from schemac.vocabulary import Vocabulary
+from schemac_runtime.program import EXIT, NO_ROW, Program, Tables
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+#: Masks for (state, return below) pairs are made ahead up to this many members; beyond it, on first use.
+BELOW_LIMIT = 4_000_000
+
+
+def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Program:
+    """Bind `automaton` to `vocabulary`.
+
+    Raises:
+        LinkError: a special token is missing, or some text could not be finished with this vocabulary.
+        BudgetExceeded: `rows`, `outcomes`, `branches` or the deadline.
+    """
+    if not vocabulary.stop_ids:
+        raise LinkError("the vocabulary has no token that ends a text", hint="name one with Vocabulary.with_stop_ids")
+    relations = Relations(automaton, budget)
+    token_relation = _token_relations(automaton, vocabulary, relations)
+    number = _number(relations, token_relation)
+    edges = _Edges(relations, number)
+    token_class = number[token_relation].astype(np.int32)
+    edges = edges.keep(live_outcomes(automaton, vocabulary, relations, edges, token_class))
+    start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    table = RowTable(token_class, int(number.max()) + 1, budget)
+    local = edges.local
+    state_row = table.rows_of(*_distinct(edges.origin[local], edges.symbol_class[local]), automaton.states)
+    below = _below(automaton, relations, edges, number, table)
+    dense, sparse_start, sparse_word, sparse_bits = table.arrays()
+    enters = relations.frames.enters
+    tables = Tables(
+        token_class=token_class,
+        **edges.arrays(automaton.states),
+        context_parent=np.array(relations.frames.parent, dtype=np.int32),
+        context_top=np.array(relations.frames.top, dtype=np.int32),
+        accepting=automaton.accepting.astype(np.uint8),
+        enter_state=enters.astype(np.int32),
+        enter_return=relations.frames.enter_return.astype(np.int32),
+        returns_only=relations.frames.returns_only.astype(np.uint8),
+        state_row=state_row,
+        dense=dense,
+        sparse_start=sparse_start,
+        sparse_word=sparse_word,
+        sparse_bits=sparse_bits,
+        **below,
+        start=start.astype(np.int32),
+        start_context=start_context.astype(np.int32),
+        stop_ids=np.array(vocabulary.stop_ids, dtype=np.int32),
+    )
+    return Program(tables, vocabulary.fingerprint, vocabulary.name)
+
+
+def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Relations) -> Int32:
+    """int32 [V]: the relation of each token, `EMPTY` for those that are never allowed."""
+    frames = relations.frames
+    resting = ~frames.returns_only & (frames.enters < 0)
+    everywhere = relations.identity(np.flatnonzero(resting).astype(np.int32))
+    trie = vocabulary.trie
+    of_node = relations.classify(trie, everywhere)
+    result = np.where(trie.node_of_token >= 0, of_node[trie.node_of_token], EMPTY).astype(np.int32)
+    result[trie.node_of_token == 0] = EMPTY
+    for index, label in enumerate(automaton.labels):
+        ids = vocabulary.named(label)
+        if not ids:
+            raise LinkError(f"the vocabulary has no token {label!r}", construct=label)
+        symbol = np.array([automaton.byte_classes + index], dtype=np.int64)
+        relation = relations.read(np.array([everywhere], dtype=np.int64), symbol)
+        for token in ids:
+            if token in vocabulary.special.values():
+                result[token] = relation[0]
+    return result
+
+
+def _number(relations: Relations, token_relation: Int32) -> Int32:
+    """int32 [relations]: the class of each relation that is needed, 0 for the others."""
+    needed = np.zeros(relations.count, dtype=np.bool_)
+    needed[token_relation] = True
+    needed[EMPTY] = False
+    pending = np.flatnonzero(needed)
+    while len(pending):
+        value = relations.value[ranges(relations.start[pending], relations.length[pending])]
+        rests = np.unique(-1 - value[value < 0])
+        pending = rests[~needed[rests]]
+        needed[pending] = True
+    number = np.zeros(relations.count, dtype=np.int32)
+    number[needed] = np.arange(1, int(needed.sum()) + 1, dtype=np.int32)
+    return number
+
+
+class _Edges:
+    """All outcomes as parallel arrays, sorted by (origin, class, outcome).
+
+    Attributes:
+        origin: int64 [n]; symbol_class: int64 [n]; context, target: int64 [n], context `EXIT` for an exit, whose target
+            is the class of the rest.
+    """
+
+    def __init__(self, relations: Relations, number: Int32) -> None:
+        chosen = np.flatnonzero(number)
+        length = relations.length[chosen]
+        index = ranges(relations.start[chosen], length)
+        origin, value = relations.origin[index], relations.value[index]
+        symbol_class = np.repeat(number[chosen].astype(np.int64), length)
+        narrow = origin.astype(np.uint16) if relations.states <= 1 << 16 else origin  # radix sort for 16 bits
+        order = np.argsort(narrow, kind="stable")
+        self.origin = origin[order].astype(np.int64)
+        self.symbol_class = symbol_class[order]
+        value = value[order]
+        exits = value < 0
+        self.context, self.target = np.divmod(value, relations.states)
+        self.context[exits] = EXIT
+        self.target[exits] = number[-1 - value[exits]]
+
+    @property
+    def local(self) -> npt.NDArray[np.bool_]:
+        """bool [n]: outcomes that do not depend on the stack."""
+        return self.context != EXIT
+
+    def keep(self, mask: npt.NDArray[np.bool_] | None) -> _Edges:
+        """The edges chosen by `mask` (None: all)."""
+        if mask is None or mask.all():
+            return self
+        kept = object.__new__(_Edges)
+        kept.origin, kept.symbol_class = self.origin[mask], self.symbol_class[mask]
+        kept.context, kept.target = self.context[mask], self.target[mask]
+        return kept
+
+    def arrays(self, states: int) -> dict[str, Int32]:
+        """The edge and multi arrays of `Tables`."""
+        first = np.ones(len(self.origin), dtype=np.bool_)
+        first[1:] = (self.origin[1:] != self.origin[:-1]) | (self.symbol_class[1:] != self.symbol_class[:-1])
+        start = np.flatnonzero(first)
+        length = np.diff(np.append(start, len(first)))
+        plain = (length == 1) & (self.context[start] == 0)
+        value = self.target[start].copy()
+        value[~plain] = -1 - np.arange(int((~plain).sum()))
+        members = ranges(start[~plain], length[~plain])
+        origin = self.origin[start]
+        return {
+            "edge_start": np.searchsorted(origin, np.arange(states + 1)).astype(np.int32),
+            "edge_class": self.symbol_class[start].astype(np.int32),
+            "edge_value": value.astype(np.int32),
+            "multi_start": np.concatenate([[0], np.cumsum(length[~plain])]).astype(np.int32),
+            "multi_context": self.context[members].astype(np.int32),
+            "multi_target": self.target[members].astype(np.int32),
+        }
+
+
+def _distinct(group: Int64, member: Int64) -> tuple[Int64, Int64]:
+    """Drop repeated neighbours of (group, member) pairs that are sorted."""
+    fresh = np.ones(len(group), dtype=np.bool_)
+    fresh[1:] = (group[1:] != group[:-1]) | (member[1:] != member[:-1])
+    return group[fresh], member[fresh]
+
+
+def _below(
+    automaton: Automaton, relations: Relations, edges: _Edges, number: Int32, table: RowTable
+) -> dict[str, Int32]:
+    """The masks of states that depend on the return state on top of the stack."""
+    n, classes = automaton.states, int(number.max()) + 1
+    exits = ~edges.local
+    origin, symbol_class, rest = edges.origin[exits], edges.symbol_class[exits], edges.target[exits]
+    # By class of the rest: the return states at which it can be read, and how.
+    by_class = np.argsort(edges.symbol_class, kind="stable")
+    class_start = np.searchsorted(edges.symbol_class[by_class], np.arange(classes + 1))
+    length = class_start[rest + 1] - class_start[rest]
+    if int(length.sum()) > BELOW_LIMIT:
+        return _below_on_use(n)
+    entry = by_class[ranges(class_start[rest], length)]
+    source = np.repeat(np.arange(len(rest)), length)
+    ret = edges.origin[entry]
+    local = edges.context[entry] != EXIT
+    # Rests that also end the frame below, and rests that may skip a frame because it may end there.
+    deep = [(origin[source[~local]], ret[~local], symbol_class[source[~local]], edges.target[entry[~local]])]
+    skippable = _skippable_returns(automaton, relations, origin, symbol_class, rest)
+    deep_origin, deep_ret, deep_class, deep_rest = (
+        np.concatenate(parts) for parts in zip(*deep, skippable, strict=True)
+    )
+    key = np.unique(np.concatenate([origin[source] * n + ret, deep_origin * n + deep_ret]))
+    near = np.searchsorted(key, (origin[source] * n + ret)[local])
+    near_class = symbol_class[source[local]]
+    order = np.lexsort((near_class, near))
+    rows = table.rows_of(*_distinct(near[order], near_class[order]), len(key))
+    far = np.searchsorted(key, deep_origin * n + deep_ret)
+    order = np.lexsort((deep_rest, deep_class, far))
+    deep_classes, deep_index = np.unique(deep_class, return_inverse=True)
+    deep_rows = table.rows_of(np.arange(len(deep_classes)), deep_classes, len(deep_classes))[deep_index.reshape(-1)]
+    return {
+        "below_start": np.searchsorted(key // n, np.arange(n + 1)).astype(np.int32),
+        "below_return": (key % n).astype(np.int32),
+        "below_row": rows,
+        "deep_start": np.searchsorted(far[order], np.arange(len(key) + 1)).astype(np.int32),
+        "deep_row": deep_rows[order],
+        "deep_rest": deep_rest[order].astype(np.int32),
+        "below_on_use": np.zeros(1, dtype=np.int32),
+    }
+
+
+def _skippable_returns(
+    automaton: Automaton, relations: Relations, origin: Int64, symbol_class: Int64, rest: Int64
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """(origin, return, class, rest) for return states that may end their own frame: the rest is then read below it."""
+    rows: list[tuple[Int64, Int64, Int64, Int64]] = [(origin[:0], origin[:0], origin[:0], origin[:0])]
+    for procedure in np.unique(automaton.owner[origin]).tolist():
+        returns = relations.frames.continuations(procedure).astype(np.int64)
+        returns = returns[automaton.accepting[returns]]
+        if len(returns):
+            mine = np.flatnonzero(automaton.owner[origin] == procedure)
+            pick = np.repeat(mine, len(returns))
+            rows.append((origin[pick], np.tile(returns, len(mine)), symbol_class[pick], rest[pick]))
+    first, second, third, fourth = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return first, second, third, fourth
+
+
+def _below_on_use(states: int) -> dict[str, Int32]:
+    """As `_below`, with nothing worked out ahead: the matcher follows every exit when a mask is first needed."""
+    nothing = np.zeros(0, dtype=np.int32)
+    return {
+        "below_start": np.zeros(states + 1, dtype=np.int32),
+        "below_return": nothing,
+        "below_row": nothing,
+        "deep_start": np.zeros(1, dtype=np.int32),
+        "deep_row": nothing,
+        "deep_rest": nothing,
+        "below_on_use": np.ones(1, dtype=np.int32),
+    }
+
+
+def describe(program: Program) -> dict[str, int]:
+    """Sizes of a linked program, for statistics and summaries."""
+    t = program.tables
+    return {
+        "vocabulary": program.vocab_size,
+        "states": program.states,
+        "classes": program.classes,
+        "edges": len(t.edge_class),
+        "dense_rows": len(t.dense),
+        "sparse_rows": len(t.sparse_start) - 1,
+        "stateless_rows": int((t.state_row != NO_ROW).sum()),
+        "context_rows": len(t.below_return),
+    }

@@ -1,0 +1,193 @@
+"""Writing `grammar.pkg`, to the byte the same for the same input. See `schemac_runtime.package` for the format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac.errors import PackageError, SchemacError
+from schemac.ir.automaton import Automaton, verify
+from schemac_runtime.package import ALIGNMENT, FORMAT, LOCAL_HEADER, LOCAL_SIGNATURE, MANIFEST
+from schemac_runtime.program import Program, Tables
+
+Array = npt.NDArray[Any]
+_DOS_EPOCH = 0x21  # 1980-01-01, the first date that ZIP knows
+_CENTRAL_SIGNATURE = 0x02014B50
+_END_SIGNATURE = 0x06054B50
+_PADDING_ID = 0xD935  # the extra field that aligns data, as Android's zipalign writes it
+
+
+def automaton_arrays(automaton: Automaton) -> dict[str, Array]:
+    """The arrays of an automaton by member name. Edges are stored sparsely: most states have one or two."""
+    source, symbol = np.nonzero(automaton.next_state >= 0)
+    return {
+        "automaton/byte_class": automaton.byte_class,
+        "automaton/edge_start": np.searchsorted(source, np.arange(automaton.states + 1)).astype(np.int32),
+        "automaton/edge_symbol": symbol.astype(np.int32),
+        "automaton/edge_target": automaton.next_state[source, symbol],
+        "automaton/accepting": automaton.accepting.astype(np.uint8),
+        "automaton/owner": automaton.owner,
+        "automaton/entry": automaton.entry,
+        "automaton/call_start": automaton.call_start,
+        "automaton/call_procedure": automaton.call_procedure,
+        "automaton/call_return": automaton.call_return,
+    }
+
+
+def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, Any]) -> Automaton:
+    """The inverse of `automaton_arrays`.
+
+    Raises:
+        PackageError: what the arrays describe breaks an invariant.
+    """
+    a = {name.removeprefix("automaton/"): array for name, array in arrays.items() if name.startswith("automaton/")}
+    states = len(a["accepting"])
+    start, symbol, target = a["edge_start"], a["edge_symbol"], a["edge_target"]
+    symbols = int(manifest["symbols"])
+    if (
+        len(start) != states + 1 or start[0] != 0 or start[-1] != len(symbol) or len(symbol) != len(target)
+        or (np.diff(start) < 0).any() or not 0 <= symbols <= 1 << 16 or (symbol < 0).any() or (symbol >= symbols).any()
+    ):
+        raise PackageError("the automaton's edges are damaged", construct="automaton")
+    next_state = np.full((states, symbols), -1, dtype=np.int32)
+    next_state[np.repeat(np.arange(states), np.diff(start)), symbol] = target
+    automaton = Automaton(
+        byte_class=a["byte_class"],
+        labels=tuple(manifest["labels"]),
+        next_state=next_state,
+        accepting=a["accepting"].astype(np.bool_),
+        owner=a["owner"],
+        entry=a["entry"],
+        call_start=a["call_start"],
+        call_procedure=a["call_procedure"],
+        call_return=a["call_return"],
+        names=tuple(manifest["procedures"]),
+        places=tuple(manifest["places"]),
+    )
+    problems = verify(automaton)
+    if problems:
+        raise PackageError(f"the automaton is damaged: {problems[0]}", construct="automaton")
+    return automaton
+
+
+def write_package(
+    path: Path, source: bytes, description: Mapping[str, Any], automaton: Automaton, programs: Iterable[Program]
+) -> None:
+    """Write a package: to a temporary file beside `path`, then renamed, so that nothing half-written stays.
+
+    Args:
+        source: the source text, kept as member ``source``.
+        description: what the manifest says of source, options and compiler.
+
+    Raises:
+        SchemacError: the file cannot be written.
+    """
+    arrays = automaton_arrays(automaton)
+    linked = []
+    for program in programs:
+        prefix = f"programs/{program.fingerprint[:16]}"
+        arrays.update({f"{prefix}/{name}": getattr(program.tables, name) for name in Tables.names()})
+        linked.append({
+            "path": prefix,
+            "fingerprint": program.fingerprint,
+            "tokenizer": program.tokenizer,
+            "vocab_size": program.vocab_size,
+        })
+    manifest = {
+        "format": FORMAT,
+        **description,
+        "automaton": {
+            "symbols": automaton.symbols,
+            "labels": list(automaton.labels),
+            "procedures": list(automaton.names),
+            "places": list(automaton.places),
+        },
+        "programs": linked,
+    }
+    data = _archive(manifest, source, arrays)
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent or Path())
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise SchemacError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _npy_header(array: Array) -> bytes:
+    """The header of NumPy's `.npy` format, version 1.0."""
+    shape = "(" + "".join(f"{n}, " for n in array.shape).rstrip() + ")" if array.ndim != 1 else f"({array.shape[0]},)"
+    kind = "|u1" if array.dtype == np.uint8 else "<i4"
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    body = text.encode("ascii")
+    body += b" " * (-(10 + len(body) + 1) % ALIGNMENT) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
+
+
+def _archive(manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array]) -> bytes:
+    """The bytes of the archive. The manifest's length is fixed first, since it states offsets behind itself."""
+    little = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    placeholder = {"size": 10**15, "data_end": 10**15, "digest": "0" * 64, "source": [10**15, 10**15], "arrays": {n: [10**15, a.dtype.name, list(a.shape)]
+                                                                     for n, a in little.items()}}
+    room = len(json.dumps({**manifest, **placeholder}, indent=1)) + 64
+    behind = LOCAL_HEADER.size + len(MANIFEST) + room
+    parts, members = [], []
+    offset = behind
+    table = {}
+    for name, body in [("source", source), *((f"{name}.npy", None) for name in little)]:
+        if body is None:
+            array = little[name.removesuffix(".npy")]
+            body = _npy_header(array) + array.tobytes()
+        start = offset + LOCAL_HEADER.size + len(name)
+        padding = (-(start + 4)) % ALIGNMENT  # the extra field has a header of 4 bytes
+        extra = _PADDING_ID.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
+        header = _local_header(name, body, len(extra))
+        parts += [header, name.encode(), extra, body]
+        members.append((name, body, offset))
+        data_at = offset + len(header) + len(name) + len(extra)
+        if name.endswith(".npy"):
+            array = little[name.removesuffix(".npy")]
+            at = data_at + len(body) - array.nbytes
+            table[name.removesuffix(".npy")] = [at, array.dtype.name, list(array.shape)]
+        else:
+            source_at = data_at
+        offset = data_at + len(body)
+    names = [MANIFEST, *(name for name, _, _ in members)]
+    total = offset + sum(46 + len(name) for name in names) + 22
+    # The directory states the manifest's checksum, so the digest in the manifest ends where the directory begins.
+    tail = b"".join(parts)
+    digest = hashlib.sha256(tail).hexdigest()
+    content = {**manifest, "size": total, "data_end": offset, "digest": digest}
+    content |= {"source": [source_at, len(source)], "arrays": table}
+    text = json.dumps(content, indent=1).encode()
+    text += b" " * (room - len(text))
+    members.insert(0, (MANIFEST, text, 0))
+    directory = b"".join(_central_entry(name, body, at) for name, body, at in members)
+    end = _END_SIGNATURE.to_bytes(4, "little") + bytes(4) + len(members).to_bytes(2, "little") * 2
+    end += len(directory).to_bytes(4, "little") + offset.to_bytes(4, "little") + bytes(2)
+    return _local_header(MANIFEST, text, 0) + MANIFEST.encode() + text + tail + directory + end
+
+
+def _local_header(name: str, body: bytes, extra: int) -> bytes:
+    return LOCAL_HEADER.pack(
+        LOCAL_SIGNATURE, 20, 0, 0, 0, _DOS_EPOCH, zlib.crc32(body), len(body), len(body), len(name), extra
+    )
+
+
+def _central_entry(name: str, body: bytes, offset: int) -> bytes:
+    head = _CENTRAL_SIGNATURE.to_bytes(4, "little") + (20).to_bytes(2, "little")
+    local = _local_header(name, body, 0)[4:-4]  # version .. sizes
+    return head + local + len(name).to_bytes(2, "little") + bytes(12) + offset.to_bytes(4, "little") + name.encode()

@@ -1,0 +1,109 @@
+"""From a source text to a symbolic `Module`: one frontend per kind of source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemac.budget import Budget
+from schemac.errors import SourceError, UnsupportedError
+from schemac.ir.graph import Module
+
+#: The kinds of source, as ``--kind`` names them.
+KINDS = ("json-schema", "regex", "choice", "lark", "gbnf", "structural-tag")
+#: Where a JSON text may have whitespace, see `docs/json-schema.md`.
+WHITESPACE = ("flexible", "single", "compact")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a frontend may be told.
+
+    Attributes:
+        whitespace: one of `WHITESPACE`.
+        strict: warnings are errors.
+        draft: JSON Schema draft whatever ``$schema`` says.
+        resources: further schemas by URI.
+    """
+
+    whitespace: str = "flexible"
+    strict: bool = False
+    draft: str | None = None
+    resources: dict[str, Any] = field(default_factory=dict)
+
+
+def detect_kind(source: object) -> str:
+    """The kind of a source that does not say: a JSON object or boolean is a schema, a list of strings a choice.
+
+    Raises:
+        SourceError: it could be several things.
+    """
+    if isinstance(source, bytes):
+        head = source.lstrip(b" \t\r\n\xef\xbb\xbf")[:1]
+        if head not in (b"{", b"["):
+            if source.strip() in (b"true", b"false"):
+                return "json-schema"
+            raise SourceError(
+                "cannot tell what kind of source this is", hint="say --kind regex, choice, lark, gbnf or structural-tag"
+            )
+        return "json-schema" if head == b"{" else "choice"
+    if isinstance(source, (list, tuple)):
+        return "choice"
+    return "json-schema"
+
+
+def parse_source(
+    text: bytes, kind: str, options: SourceOptions, budget: Budget, warn: Callable[[str], None]
+) -> Module:
+    """Run the frontend of `kind`.
+
+    Raises:
+        SourceError, UnsupportedError, EmptyLanguageError, BudgetExceeded: the source is refused.
+    """
+    if kind == "json-schema":
+        from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
+
+        schema_options = JsonSchemaOptions(
+            whitespace=options.whitespace, strict=options.strict, draft=options.draft, resources=options.resources
+        )
+        return json_schema_module(text, options=schema_options, budget=budget, warn=lambda w: warn(str(w)))
+    decoded = decode(text)
+    if kind == "regex":
+        from schemac.frontend.regex import regex_module
+
+        return regex_module(decoded.removesuffix("\n").removesuffix("\r"), budget=budget)
+    if kind == "choice":
+        from schemac.frontend.choice import choice_module
+
+        return choice_module(_choices(decoded), budget=budget)
+    raise UnsupportedError(
+        f"sources of kind {kind} are not supported yet", construct=kind, hint="use json-schema, regex or choice"
+    )
+
+
+def decode(text: bytes) -> str:
+    """The text of a source.
+
+    Raises:
+        SourceError: it is not UTF-8.
+    """
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"the source is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _choices(text: str) -> list[str]:
+    """A JSON list of strings, or one choice per line."""
+    if not text.lstrip().startswith("["):
+        return [line for line in text.splitlines() if line]
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"not a JSON list: {error}") from error
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            raise SourceError("a choice must be a string", place=f"#/{index}", construct=type(word).__name__)
+    return list(words)

@@ -1,0 +1,346 @@
+"""Arrays: the automaton of one array frame, from the opening bracket to the closing one.
+
+A residual says what is still demanded of the items to come. It is an integer for a tuple of parts, all of which hold:
+
+    ("item", offset, value)      the item after `offset` more, if it comes, satisfies the formula
+    ("items", offset, value)     so does every item from there on
+    ("from", offset, value)      one item from there on satisfies the formula
+    ("contains", n, value)       so do at least `n` of the items to come
+    ("at most", n, value)        at most `n` of the items to come do
+    ("min", n) ("max", n)        so many items are still needed, or allowed
+    ("or", residuals)            one of them holds
+
+Reading an item takes the derivative, as for objects (`residuals`): lazily, with alternatives kept together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from schemac.budget import Budget
+from schemac.errors import UnsupportedError
+from schemac.frontend.json_schema.formula import FALSE, TRUE, Formulas
+from schemac.frontend.json_schema.layout import Layout
+from schemac.frontend.json_schema.objects import Values
+from schemac.frontend.json_schema.residuals import MAX_NESTING, Alternative
+from schemac.frontend.json_schema.typed import Types
+from schemac.ir.graph import Graph
+
+Part = tuple[Any, ...]
+ALWAYS, NEVER = 0, -1
+_COMPARED = 24
+
+
+class _ItemResiduals:
+    """The residuals of one frame."""
+
+    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], budget: Budget, place: str | None) -> None:
+        self._formulas = formulas
+        self._canonical = canonical
+        self._budget = budget
+        self._place = place
+        self.nodes: list[tuple[Part, ...]] = [()]
+        self._ids: dict[tuple[Part, ...], int] = {(): 0}
+        self._next: dict[int, tuple[Alternative, ...]] = {}
+
+    def conjunction(self, parts: Iterable[Part]) -> int:
+        """All of the parts."""
+        kept: dict[Part, None] = {}
+        least, most = 0, None
+        for part in parts:
+            if part[0] == "min":
+                least = max(least, part[1])
+            elif part[0] == "max":
+                most = part[1] if most is None else min(most, part[1])
+            elif part[0] == "contains":
+                if part[2] == FALSE:
+                    return NEVER
+                least = max(least, part[1])
+                kept[part] = None
+            elif part[0] == "from":
+                if part[2] == FALSE:
+                    return NEVER
+                least = max(least, part[1] + 1)
+                kept[part] = None
+            elif part[0] == "at most":
+                if part[2] != FALSE:
+                    kept[part] = None
+            elif part[0] == "or" or part[2] != TRUE:
+                kept[part] = None
+        for part in list(kept):  # an item that cannot be bounds the length
+            if part[0] in ("item", "items") and part[2] == FALSE:
+                del kept[part]
+                most = part[1] if most is None else min(most, part[1])
+        if most is not None and most < least:
+            return NEVER
+        if most is not None:
+            for part in list(kept):
+                if part[0] in ("item", "items") and part[1] >= most:
+                    del kept[part]
+            kept["max", most] = None
+        if least:
+            kept["min", least] = None
+        node = tuple(sorted(kept))
+        number = self._ids.get(node)
+        if number is None:
+            self._budget.spend("branches", place=self._place)
+            number = len(self.nodes)
+            self._ids[node] = number
+            self.nodes.append(node)
+        return number
+
+    def both(self, one: int, other: int) -> int:
+        """Two residuals at once."""
+        if NEVER in (one, other):
+            return NEVER
+        return self.conjunction((*self.nodes[one], *self.nodes[other]))
+
+    def disjunction(self, residuals: Iterable[int]) -> int:
+        """Any of the residuals; those that others cover are dropped."""
+        items: dict[int, None] = {}
+        for item in residuals:
+            if item == NEVER:
+                continue
+            parts = self.nodes[item]
+            if len(parts) == 1 and parts[0][0] == "or":
+                items.update(dict.fromkeys(parts[0][1]))
+            else:
+                items[item] = None
+        if ALWAYS in items:
+            return ALWAYS
+        kept = sorted(items)
+        if 1 < len(kept) <= _COMPARED:
+            kept = [item for item in kept if not any(o != item and self.covers(o, item) for o in kept)]
+        if len(kept) < 2:
+            return kept[0] if kept else NEVER
+        return self.conjunction((("or", tuple(kept)),))
+
+    def covers(self, weak: int, strong: int) -> bool:
+        """Whether it is plain to see that `weak` holds wherever `strong` does; never both ways for distinct ones."""
+        strong_parts = self.nodes[strong]
+        for part in self.nodes[weak]:
+            if part in strong_parts:
+                continue
+            # Fewer needed, or more allowed, of the same thing.
+            if part[0] in ("min", "contains") and any(
+                other[0] == part[0] and other[2:] == part[2:] and other[1] > part[1] for other in strong_parts
+            ):
+                continue
+            if part[0] in ("max", "at most") and any(
+                other[0] == part[0] and other[2:] == part[2:] and other[1] < part[1] for other in strong_parts
+            ):
+                continue
+            return False
+        return True
+
+    def value(self, values: Sequence[int]) -> int:
+        """The conjunction of value formulas."""
+        if not values:
+            return TRUE
+        return self._canonical(values[0] if len(values) == 1 else self._formulas.conjunction(values))
+
+    def item(self, residual: int) -> tuple[Alternative, ...]:
+        """The ways in which an item can come: what it satisfies, and what is left then."""
+        found = self._next.get(residual)
+        if found is None:
+            found = self._next[residual] = () if residual == NEVER else self._derive(self.nodes[residual])
+        return found
+
+    def _derive(self, parts: tuple[Part, ...]) -> tuple[Alternative, ...]:
+        values: list[int] = []
+        kept: list[Part] = []
+        choices: list[tuple[Alternative, ...]] = []
+        for part in parts:
+            kind, number = part[0], part[1]
+            if kind == "min":
+                kept.append(("min", number - 1))
+            elif kind == "max":
+                if number == 0:
+                    return ()
+                kept.append(("max", number - 1))
+            elif kind == "or":
+                choices.append(self._grouped([option for item in number for option in self.item(item)]))
+            elif kind == "contains":
+                choices.append(self._counted(part))
+            elif kind == "from":
+                kept.append(("from", number - 1, part[2]) if number > 1 else ("contains", 1, part[2]))
+            elif kind == "at most":
+                choices.append(self._limited(part))
+            else:
+                if number == 0:
+                    values.append(part[2])
+                if kind == "items" or number:
+                    kept.append((kind, max(number - 1, 0), part[2]))
+        result: tuple[Alternative, ...] = ((self.value(values), self.conjunction(kept)),)
+        for options in choices:
+            self._budget.spend("branches", len(result) * len(options), place=self._place)
+            result = self._grouped(
+                [(self.value((v, w)) if v != w else v, self.both(a, b)) for v, a in result for w, b in options]
+            )
+        return tuple((value, left) for value, left in result if value != FALSE and left != NEVER)
+
+    def _counted(self, part: Part) -> tuple[Alternative, ...]:
+        """A "contains" may count this item if it fits, or wait for later ones."""
+        _, number, value = part
+        left = ALWAYS if number == 1 else self.conjunction((("contains", number - 1, value),))
+        return ((TRUE, self.conjunction((part,))), (value, left))
+
+    def _limited(self, part: Part) -> tuple[Alternative, ...]:
+        """An "at most" may spend one of its number on any item; for free go only those that do not fit."""
+        _, number, value = part
+        free = (self.value((self._formulas.negation(value),)), self.conjunction((part,)))
+        if number == 0:
+            return (free,)
+        return (free, (value, self.conjunction((("at most", number - 1, value),))))
+
+    def _grouped(self, options: Sequence[Alternative]) -> tuple[Alternative, ...]:
+        by_value: dict[int, list[int]] = {}
+        for value, left in options:
+            if value != FALSE and left != NEVER:
+                by_value.setdefault(value, []).append(left)
+        grouped = [(value, self.disjunction(lefts)) for value, lefts in by_value.items()]
+        if 1 < len(grouped) <= _COMPARED:
+            grouped = [
+                one
+                for one in grouped
+                if not any(
+                    other is not one and self.covers(other[1], one[1]) and self.value((other[0], one[0])) == one[0]
+                    for other in grouped
+                )
+            ]
+        return tuple(grouped)
+
+    def may_end(self, residual: int) -> bool:
+        """Whether the array may end here."""
+        if residual == NEVER:
+            return False
+        for part in self.nodes[residual]:
+            if part[0] in ("min", "contains", "from"):
+                return False
+            if part[0] == "or" and not any(map(self.may_end, part[1])):
+                return False
+        return True
+
+
+class ArrayFrame:
+    """Builds the graph of one array formula.
+
+    Args:
+        types: splits formulas.
+        formula: about arrays only.
+        values: reads items.
+        layout: whitespace.
+        budget: states and branches.
+    """
+
+    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget) -> None:
+        self._types = types
+        self._formulas = types.formulas
+        self._values = values
+        self._layout = layout
+        self._budget = budget
+        self._place = self._formulas.place(formula)
+        self._residuals = _ItemResiduals(self._formulas, types.canonical, budget, self._place)
+        self._built: dict[int, int] = {}
+        self._start = self._build(formula, 0)
+
+    def _build(self, formula: int, depth: int) -> int:
+        """The residual of a split formula. Recursion is bounded by `MAX_NESTING`."""
+        if formula in (TRUE, FALSE):
+            return ALWAYS if formula == TRUE else NEVER
+        found = self._built.get(formula)
+        if found is not None:
+            return found
+        if depth > MAX_NESTING:
+            raise UnsupportedError(
+                f"alternatives are nested in one another more than {MAX_NESTING} deep", place=self._place
+            )
+        node = self._formulas.nodes[formula]
+        if node[0] == "or":
+            result = self._residuals.disjunction([self._build(part, depth + 1) for part in node[1]])
+        else:
+            parts: list[Part] | None = []
+            for part in node[1] if node[0] == "and" else (formula,):
+                more = self._parts(part, depth)
+                if more is None:
+                    parts = None
+                    break
+                parts.extend(more)
+            result = NEVER if parts is None else self._residuals.conjunction(parts)
+        self._built[formula] = result
+        return result
+
+    def _parts(self, formula: int, depth: int) -> Sequence[Part] | None:
+        kind, *rest = self._formulas.nodes[formula]
+        if kind in ("or", "and"):
+            residual = self._build(formula, depth + 1)
+            return None if residual == NEVER else self._residuals.nodes[residual]
+        name, *arguments = rest[1]
+        positive = kind == "lit"
+        canonical, negation = self._types.canonical, self._formulas.negation
+        if name == "item":
+            index, value = arguments
+            if positive:
+                return [("item", index, canonical(value))]
+            return [("item", index, canonical(negation(value))), ("min", index + 1)]
+        if name == "items":
+            start, value = arguments
+            if positive:
+                return [("items", start, canonical(value))]
+            return self._some_from(start, canonical(negation(value)))
+        if name == "contains":
+            number, value = arguments
+            value = canonical(value)
+            return [("contains", number, value)] if positive else [("at most", number - 1, value)]
+        if name == "min_items":
+            if positive:
+                return [("min", arguments[0])]
+            return [("max", arguments[0] - 1)] if arguments[0] else None
+        if name == "max_items":
+            return [("max", arguments[0])] if positive else [("min", arguments[0] + 1)]
+        raise UnsupportedError(
+            "that all items differ can be tracked only for finitely many values",
+            place=self._formulas.place(formula),
+            construct="uniqueItems",
+            hint="give the items an enum, or set maxItems to 1",
+        )
+
+    def _some_from(self, start: int, value: int) -> Sequence[Part] | None:
+        """One item from `start` on has a value: the next one is it, or a later one."""
+        if start == 0:
+            return [("contains", 1, value)]
+        return [("from", start, value)]
+
+    def graph(self) -> Graph:
+        """What follows the opening bracket, up to and including the closing one."""
+        graph, layout = Graph(), self._layout
+        end = graph.node()
+        graph.final(end)
+        after: dict[int, int] = {}  # residual -> node behind an item
+        pending: list[int] = []
+
+        def behind(residual: int) -> int:
+            node = after.get(residual)
+            if node is None:
+                node = after[residual] = graph.node()
+                pending.append(residual)
+            return node
+
+        def items(node: int, residual: int) -> None:
+            for value, left in self._residuals.item(residual):
+                self._values.value(graph, node, value, behind(left))
+
+        start = layout.gap(graph, graph.start)
+        if self._residuals.may_end(self._start):
+            graph.byte(start, 0x5D, 0x5D, end)
+        items(start, self._start)
+        while pending:
+            residual = pending.pop()
+            self._budget.spend("states", place=self._place)
+            node = layout.gap(graph, after[residual])
+            if self._residuals.may_end(residual):
+                graph.byte(node, 0x5D, 0x5D, end)
+            if self._residuals.item(residual):
+                items(layout.comma(graph, node), residual)
+        return graph

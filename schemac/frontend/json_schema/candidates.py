@@ -1,0 +1,178 @@
+"""Numbers from few candidates: try each one instead of multiplying automata.
+
+`{"type": "integer", "minimum": 1, "maximum": 500, "not": {"multipleOf": 7919}}` has 500 candidates; an outline of the
+formula (bounds and a common step) finds that out at once, and each candidate is then checked by exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, gcd, lcm
+
+from schemac.frontend.json_schema.formula import Atom
+
+#: Up to so many numbers are tried one by one.
+MAX_CANDIDATES = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A set of numbers that holds all those that satisfy a formula, and maybe more.
+
+    Attributes:
+        low: no member is below; None is no bound.
+        high: no member is above.
+        step: all members are multiples of it; None if there is none.
+        members: the only possible members, if they are listed.
+        nothing: no member at all.
+    """
+
+    low: Fraction | None = None
+    high: Fraction | None = None
+    step: Fraction | None = None
+    members: frozenset[Fraction] | None = None
+    nothing: bool = False
+
+    def candidates(self) -> list[Fraction] | None:
+        """All numbers within the outline, ascending, or None if they are too many."""
+        if self.nothing:
+            return []
+        if self.members is not None:
+            return sorted(self.members) if len(self.members) <= MAX_CANDIDATES else None
+        if self.low is None or self.high is None or self.step is None:
+            return None
+        first, last = ceil(self.low / self.step), floor(self.high / self.step)
+        if last - first >= MAX_CANDIDATES:
+            return None
+        return [number * self.step for number in range(first, last + 1)]
+
+
+def _lowest(bounds: Sequence[Fraction | None]) -> Fraction | None:
+    known = [bound for bound in bounds if bound is not None]
+    return min(known) if len(known) == len(bounds) else None
+
+
+def _highest(bounds: Sequence[Fraction | None]) -> Fraction | None:
+    known = [bound for bound in bounds if bound is not None]
+    return max(known) if len(known) == len(bounds) else None
+
+
+def _common_divisor(steps: Sequence[Fraction]) -> Fraction:
+    """The greatest number that all steps are multiples of."""
+    result = steps[0]
+    for step in steps[1:]:
+        result = Fraction(gcd(result.numerator, step.numerator), lcm(result.denominator, step.denominator))
+    return result
+
+
+class OutlineAlgebra:
+    """Outlines; complements say nothing."""
+
+    wants_complements = False
+    top = Outline()
+    bottom = Outline(nothing=True)
+
+    def atom(self, atom: Atom, formula: int) -> Outline:
+        kind, *arguments = atom
+        if kind == "minimum":
+            return Outline(low=arguments[0])
+        if kind == "maximum":
+            return Outline(high=arguments[0])
+        if kind == "integer":
+            return Outline(step=Fraction(1))
+        if kind == "multiple":
+            return Outline(step=arguments[0])
+        return Outline(min(arguments[0]), max(arguments[0]), None, frozenset(arguments[0]))
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> Outline:
+        kind, *arguments = atom
+        if kind == "minimum":
+            return Outline(high=arguments[0])
+        return Outline(low=arguments[0]) if kind == "maximum" else self.top
+
+    def intersection(self, parts: Sequence[Outline]) -> Outline:
+        if any(part.nothing for part in parts):
+            return self.bottom
+        lows = [part.low for part in parts if part.low is not None]
+        highs = [part.high for part in parts if part.high is not None]
+        steps = [part.step for part in parts if part.step is not None]
+        listed = [part.members for part in parts if part.members is not None]
+        return Outline(
+            max(lows, default=None),
+            min(highs, default=None),
+            max(steps, default=None),  # the coarsest one; a common multiple would be exact, and may be huge
+            min(listed, key=len) if listed else None,
+        )
+
+    def union(self, parts: Sequence[Outline]) -> Outline:
+        live = [part for part in parts if not part.nothing]
+        if not live:
+            return self.bottom
+        steps = [part.step for part in live if part.step is not None]
+        listed = [part.members for part in live if part.members is not None]
+        return Outline(
+            _lowest([part.low for part in live]),
+            _highest([part.high for part in live]),
+            _common_divisor(steps) if len(steps) == len(live) else None,
+            frozenset().union(*listed) if len(listed) == len(live) else None,
+        )
+
+    def exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
+        return self.union(parts)
+
+    def not_exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
+        return self.top
+
+
+class TrialAlgebra:
+    """Subsets of the candidates, as bit masks."""
+
+    wants_complements = False
+    bottom = 0
+
+    def __init__(self, candidates: Sequence[Fraction]) -> None:
+        self._candidates = candidates
+        self.top = (1 << len(candidates)) - 1
+
+    def atom(self, atom: Atom, formula: int) -> int:
+        return sum(1 << bit for bit, number in enumerate(self._candidates) if _holds(atom, number))
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> int:
+        return self.top & ~self.atom(atom, formula)
+
+    def intersection(self, parts: Sequence[int]) -> int:
+        result = self.top
+        for part in parts:
+            result &= part
+        return result
+
+    def union(self, parts: Sequence[int]) -> int:
+        result = 0
+        for part in parts:
+            result |= part
+        return result
+
+    def exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        once = twice = 0
+        for part in parts:
+            twice |= once & part
+            once |= part
+        return once & ~twice
+
+    def not_exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        return self.top & ~self.exactly_one(parts, complements)
+
+
+def _holds(atom: Atom, number: Fraction) -> bool:
+    kind, *arguments = atom
+    if kind == "minimum":
+        return bool(number > arguments[0] or (number == arguments[0] and not arguments[1]))
+    if kind == "maximum":
+        return bool(number < arguments[0] or (number == arguments[0] and not arguments[1]))
+    if kind == "integer":
+        return number.denominator == 1
+    if kind == "multiple":
+        return bool((number / arguments[0]).denominator == 1)
+    return number in arguments[0]

@@ -1,0 +1,60 @@
+"""The entry point: a JSON Schema in, a module of procedures out."""
+
+from __future__ import annotations
+
+from schemac.budget import Budget
+from schemac.frontend.json_schema.formats import format_language
+from schemac.frontend.json_schema.formula import Formulas
+from schemac.frontend.json_schema.layout import Layout
+from schemac.frontend.json_schema.load import load
+from schemac.frontend.json_schema.lower import Lowering
+from schemac.frontend.json_schema.options import JsonSchemaOptions, SchemaWarning, Warn
+from schemac.frontend.json_schema.references import References, read_draft
+from schemac.frontend.json_schema.shape import is_schema
+from schemac.frontend.json_schema.translate import Translation
+from schemac.frontend.json_schema.typed import Types
+from schemac.errors import SourceError
+from schemac.ir.graph import Module
+
+
+def json_schema_module(
+    source: object, *, options: JsonSchemaOptions | None = None, budget: Budget | None = None, warn: Warn | None = None
+) -> Module:
+    """Lower a JSON Schema exactly.
+
+    Args:
+        source: JSON text (`str` or UTF-8 `bytes`), or the Python data it stands for.
+        options: whitespace, strictness, draft, further documents.
+        budget: limits; a default one if None.
+        warn: called with a `SchemaWarning` for whatever asserts nothing.
+
+    Returns:
+        A module whose root reads the JSON texts, in canonical form, of the values that the schema allows.
+
+    Raises:
+        SourceError: not JSON, not a schema, or a reference that leads nowhere.
+        UnsupportedError: something that cannot be lowered exactly, named with its place.
+        EmptyLanguageError: the schema allows no value.
+        BudgetExceeded: the schema needs more than the budget allows.
+    """
+    options = options or JsonSchemaOptions()
+    budget = budget or Budget()
+    warn = warn or _ignore
+    root = load(source, budget)
+    if not is_schema(root):
+        raise SourceError("not a schema: expected an object, true or false", place="#")
+    draft = read_draft(root, options.draft)
+    references = References(root, draft, options.resources, budget, warn, options.strict)
+    formulas = Formulas(budget)
+    types = Types(formulas, budget)
+    translation = Translation(references, formulas, budget, warn, options.strict, _knows_format, types.matches)
+    lowering = Lowering(types, Layout(options.whitespace), budget)
+    return lowering.module(translation.root(root))
+
+
+def _knows_format(name: str, draft: str) -> bool:
+    return format_language(name, draft) is not None
+
+
+def _ignore(warning: SchemaWarning) -> None:
+    """Drop a warning: the caller did not ask for them."""

@@ -1,0 +1,165 @@
+"""From formulas to procedures: one for each distinct thing that a value may be."""
+
+from __future__ import annotations
+
+from schemac.budget import Budget
+from schemac.errors import EmptyLanguageError
+from schemac.frontend.json_schema.arrays import ArrayFrame
+from schemac.frontend.json_schema.formula import (
+    ARRAY,
+    FALSE,
+    FALSE_VALUE,
+    NULL,
+    OBJECT,
+    TRUE_VALUE,
+)
+from schemac.frontend.json_schema.layout import Layout
+from schemac.frontend.json_schema.objects import ObjectFrame
+from schemac.frontend.json_schema.productive import productive_part
+from schemac.frontend.json_schema.text import any_string_body, string_body
+from schemac.frontend.json_schema.typed import Signature, Types
+from schemac.ir.dfa import CODE_POINTS, Dfa
+from schemac.ir.graph import Graph, Module, ModuleBuilder
+
+_CONSTANTS = ((NULL, b"null"), (FALSE_VALUE, b"false"), (TRUE_VALUE, b"true"))
+#: String languages up to this size are written in place; larger ones become procedures that may be shared.
+_SMALL = 40
+_QUOTE = 0x22
+
+
+class Lowering:
+    """Turns formulas into procedures until no new one turns up.
+
+    Args:
+        types: splits formulas.
+        layout: whitespace.
+        budget: the compile's budget.
+    """
+
+    def __init__(self, types: Types, layout: Layout, budget: Budget) -> None:
+        self._types = types
+        self._layout = layout
+        self._budget = budget
+        self._builder = ModuleBuilder()
+        self._values: dict[Signature, int] = {}
+        self._frames: dict[tuple[int, int], int] = {}
+        self._bodies: dict[Dfa, int] = {}
+        self._any_key_rest: int | None = None
+        self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
+        self._languages: set[int] = set()
+
+    def module(self, formula: int) -> Module:
+        """The module whose root reads the values that satisfy `formula`.
+
+        Raises:
+            EmptyLanguageError: there are none.
+        """
+        if self._types.signature(formula).is_empty:
+            raise EmptyLanguageError("no value satisfies this schema", place=self._types.formulas.place(formula))
+        self._procedure(formula)
+        while self._pending:
+            number, subject, place = self._pending.pop()
+            with self._budget.at(place):
+                if isinstance(subject, Signature):
+                    graph = self._value_graph(subject, place)
+                else:
+                    frame = ArrayFrame if subject[0] == ARRAY else ObjectFrame
+                    graph = frame(self._types, subject[1], self, self._layout, self._budget).graph()
+            self._builder.define(number, graph)
+        return productive_part(self._builder.build(), self._languages)
+
+    # -- what the frames ask ------------------------------------------------------------------------------------
+
+    def value(self, graph: Graph, source: int, formula: int, target: int) -> None:
+        """Read a value that satisfies `formula`."""
+        if not self._types.signature(formula).is_empty:
+            graph.call(source, self._procedure(formula), target)
+
+    def any_key_rest(self) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling."""
+        if self._any_key_rest is None:
+            self._any_key_rest = self._language_procedure("key", string_body(Dfa.everything(CODE_POINTS)), "#")
+        return self._any_key_rest
+
+    # -- procedures ---------------------------------------------------------------------------------------------
+
+    def _declare(self, name: str, place: str) -> int:
+        self._budget.spend("procedures", place=place)
+        return self._builder.declare(name, place)
+
+    def _procedure(self, formula: int) -> int:
+        signature = self._types.signature(formula)
+        number = self._values.get(signature)
+        if number is None:
+            place = self._types.formulas.place(formula) or "#"
+            number = self._declare(_name(signature), place)
+            self._values[signature] = number
+            self._pending.append((number, signature, place))
+        return number
+
+    def _frame(self, bit: int, formula: int, place: str) -> int:
+        number = self._frames.get((bit, formula))
+        if number is None:
+            number = self._declare("array" if bit == ARRAY else "object", place)
+            self._frames[bit, formula] = number
+            self._pending.append((number, (bit, formula), place))
+        return number
+
+    def _body(self, language: Dfa, place: str) -> int:
+        number = self._bodies.get(language)
+        if number is None:
+            everything = language.is_everything
+            body = any_string_body() if everything else string_body(language, self._budget)
+            self._budget.spend("states", body.size, place=place)
+            number = self._language_procedure("string", body, "#" if everything else place)
+            self._bodies[language] = number
+        return number
+
+    def _language_procedure(self, name: str, language: Dfa, place: str) -> int:
+        number = self._declare(name, place)
+        self._languages.add(number)
+        graph = Graph()
+        graph.final(graph.language(graph.start, language))
+        self._builder.define(number, graph)
+        return number
+
+    def _value_graph(self, signature: Signature, place: str) -> Graph:
+        graph = Graph()
+        end = graph.node()
+        graph.final(end)
+        for bit, text in _CONSTANTS:
+            if signature.constants & bit:
+                graph.literal(graph.start, text, end)
+        if not signature.numbers.is_empty:
+            graph.language(graph.start, signature.numbers.texts(self._budget), end)
+        strings = signature.strings
+        if not strings.is_empty:
+            opened, closing = graph.node(), graph.node()
+            graph.byte(graph.start, _QUOTE, _QUOTE, opened)
+            if strings.size <= _SMALL and strings.is_finite:
+                graph.language(opened, string_body(strings, self._budget), closing)
+            else:
+                graph.call(opened, self._body(strings, place), closing)
+            graph.byte(closing, _QUOTE, _QUOTE, end)
+        for bit, formula, bracket in ((ARRAY, signature.arrays, 0x5B), (OBJECT, signature.objects, 0x7B)):
+            if formula != FALSE:
+                opened = graph.node()
+                graph.byte(graph.start, bracket, bracket, opened)
+                graph.call(opened, self._frame(bit, formula, place), end)
+        return graph
+
+
+def _name(signature: Signature) -> str:
+    """A word for listings."""
+    kinds = []
+    if signature.constants:
+        kinds.append("constant")
+    if not signature.numbers.is_empty:
+        kinds.append("number")
+    if not signature.strings.is_empty:
+        kinds.append("string")
+    if signature.arrays != FALSE:
+        kinds.append("array")
+    if signature.objects != FALSE:
+        kinds.append("object")
+    return kinds[0] if len(kinds) == 1 else "value"

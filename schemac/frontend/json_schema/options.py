@@ -1,0 +1,60 @@
+"""What a caller may choose about the lowering of a JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from schemac.errors import SourceError
+
+WHITESPACE = ("flexible", "compact", "single")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchemaOptions:
+    """Options of the JSON Schema frontend.
+
+    Attributes:
+        whitespace: ``flexible`` allows ``[ \\t\\n\\r]*`` wherever RFC 8259 section 2 allows it inside the value,
+            ``single`` one optional space after ``,`` and ``:``, ``compact`` none.
+        strict: unknown keywords and unknown formats are errors instead of warnings.
+        draft: a draft name of `keywords.DRAFTS` that overrides ``$schema``.
+        resources: further documents that references may reach, by URI or relative path.
+    """
+
+    whitespace: str = "flexible"
+    strict: bool = False
+    draft: str | None = None
+    resources: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.whitespace not in WHITESPACE:
+            raise SourceError(
+                f"there is no whitespace policy {self.whitespace!r}",
+                construct="whitespace",
+                hint="one of " + ", ".join(WHITESPACE),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWarning:
+    """Something in the schema that asserts nothing. `str()` gives one line.
+
+    Attributes:
+        reason: what is ignored and why.
+        place: JSON pointer of the subschema.
+        construct: the keyword or format.
+        hint: what to do about it.
+    """
+
+    reason: str
+    place: str
+    construct: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.place} `{self.construct}`: {self.reason}"
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+Warn = Callable[[SchemaWarning], None]

@@ -1,0 +1,169 @@
+"""What assertions about numbers and strings mean: sets of numbers, languages over code points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from schemac.budget import Budget
+from schemac.frontend.json_schema import numbers
+from schemac.frontend.json_schema.formats import format_language
+from schemac.frontend.json_schema.formula import Atom, Formulas
+from schemac.frontend.json_schema.numbers import NumberSet
+from schemac.frontend.json_schema.text import length_language
+from schemac.frontend.regex import regex_language
+from schemac.ir.dfa import CODE_POINTS, Dfa, intersect_all, union_all
+
+
+class NumberAlgebra:
+    """Number sets."""
+
+    wants_complements = False
+
+    def __init__(self, formulas: Formulas, budget: Budget) -> None:
+        self._formulas = formulas
+        self._budget = budget
+        self.top = numbers.numbers()
+        self.bottom = numbers.no_numbers()
+        self._known: dict[Atom, NumberSet] = {}
+
+    def atom(self, atom: Atom, formula: int) -> NumberSet:
+        found = self._known.get(atom)
+        if found is None:
+            with self._budget.at(self._formulas.place(formula)):
+                found = self._known[atom] = self._read(atom)
+        return found
+
+    def _read(self, atom: Atom) -> NumberSet:
+        kind, *arguments = atom
+        if kind == "integer":
+            return numbers.integers()
+        if kind == "minimum":
+            return numbers.bounds(arguments[0], exclusive_minimum=arguments[1], budget=self._budget)
+        if kind == "maximum":
+            return numbers.bounds(None, arguments[0], exclusive_maximum=arguments[1], budget=self._budget)
+        if kind == "multiple":
+            return numbers.multiple_of(arguments[0], self._budget)
+        return numbers.one_of(arguments[0], self._budget)
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> NumberSet:
+        return self.atom(atom, formula).complement(self._budget)
+
+    def intersection(self, parts: Sequence[NumberSet]) -> NumberSet:
+        result = self.top
+        for part in parts:
+            result = part if result is self.top else result.intersect(part, self._budget)
+        return result
+
+    def union(self, parts: Sequence[NumberSet]) -> NumberSet:
+        result = self.bottom
+        for part in parts:
+            result = part if result is self.bottom else result.union(part, self._budget)
+        return result
+
+    def exactly_one(self, parts: Sequence[NumberSet], complements: Sequence[NumberSet]) -> NumberSet:
+        once, twice = self.bottom, self.bottom
+        for part in parts:
+            if part.is_empty:
+                continue
+            if once.is_empty:
+                once = part
+                continue
+            twice = twice.union(once.intersect(part, self._budget), self._budget)
+            once = once.union(part, self._budget)
+        return once if twice.is_empty else once.intersect(twice.complement(self._budget), self._budget)
+
+    def not_exactly_one(self, parts: Sequence[NumberSet], complements: Sequence[NumberSet]) -> NumberSet:
+        return self.exactly_one(parts, complements).complement(self._budget)
+
+
+class StringAlgebra:
+    """Languages over code points."""
+
+    wants_complements = False
+    top = Dfa.everything(CODE_POINTS)
+    bottom = Dfa.empty(CODE_POINTS)
+
+    def __init__(self, formulas: Formulas, budget: Budget) -> None:
+        self._formulas = formulas
+        self._budget = budget
+        self._known: dict[Atom, Dfa] = {}
+
+    def atom(self, atom: Atom, formula: int) -> Dfa:
+        found = self._known.get(atom)
+        if found is None:
+            place = self._formulas.place(formula)
+            with self._budget.at(place):
+                found = self._known[atom] = self._read(atom, place)
+        return found
+
+    def _read(self, atom: Atom, place: str | None) -> Dfa:
+        kind, *arguments = atom
+        if kind == "length":
+            return length_language(arguments[0], arguments[1], self._budget)
+        if kind == "words":
+            return Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget)
+        if kind == "pattern":
+            return regex_language(arguments[0], dialect="ecma", search=True, budget=self._budget, place=place)
+        language = format_language(arguments[0], arguments[1])
+        assert language is not None  # unknown formats are warned about and make no assertion
+        return language
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> Dfa:
+        return self.atom(atom, formula).complement(budget=self._budget)
+
+    def intersection(self, parts: Sequence[Dfa]) -> Dfa:
+        finite = [part for part in parts if part.size < 5_000 and part.is_finite]
+        if finite and len(parts) > 1:
+            return self._filtered(min(finite, key=lambda part: part.size), parts)
+        return intersect_all(parts, CODE_POINTS, budget=self._budget)
+
+    def _filtered(self, small: Dfa, parts: Sequence[Dfa]) -> Dfa:
+        """The intersection of a finite language with others, word by word if it has few words."""
+        words = small.words(65)
+        others = [part for part in parts if part is not small]
+        if len(words) > 64:
+            return intersect_all([small, *others], CODE_POINTS, budget=self._budget)
+        kept = [word for word in words if all(part.accepts(word) for part in others)]
+        return small if len(kept) == len(words) else Dfa.literals(kept, CODE_POINTS, budget=self._budget)
+
+    def union(self, parts: Sequence[Dfa]) -> Dfa:
+        return union_all(parts, CODE_POINTS, budget=self._budget)
+
+    def exactly_one(self, parts: Sequence[Dfa], complements: Sequence[Dfa]) -> Dfa:
+        once, twice = self.bottom, self.bottom
+        for part in parts:
+            if part.is_empty:
+                continue
+            if once.is_empty:
+                once = part
+                continue
+            twice = twice.union(once.intersect(part, budget=self._budget), budget=self._budget)
+            once = once.union(part, budget=self._budget)
+        return once.difference(twice, budget=self._budget)
+
+    def not_exactly_one(self, parts: Sequence[Dfa], complements: Sequence[Dfa]) -> Dfa:
+        return self.exactly_one(parts, complements).complement(budget=self._budget)
+
+    def key_language(self, keyset: Atom, strings: Callable[[int], Dfa]) -> Dfa:
+        """The keys in a key set.
+
+        Args:
+            keyset: see `formula`.
+            strings: the strings that satisfy a formula.
+        """
+        found = self._known.get(keyset)
+        if found is not None:
+            return found
+        if keyset[0] == "pattern":
+            found = self._read(keyset, None)
+        elif keyset[0] == "failing":
+            found = strings(keyset[1]).complement(budget=self._budget)
+        else:
+            patterns = [self.key_language(("pattern", pattern), strings) for pattern in keyset[2]]
+            names = Dfa.literals(keyset[1], CODE_POINTS, budget=self._budget)
+            found = self.union([names, *patterns]).complement(budget=self._budget)
+            if keyset[0] == "class":
+                inside = [self.key_language(("pattern", pattern), strings) for pattern in keyset[3]]
+                found = self.intersection([found, *inside])
+        self._known[keyset] = found
+        return found

@@ -1,0 +1,239 @@
+"""Split a formula by type: what it says about null and booleans, numbers, strings, arrays and objects.
+
+Scalar types become sets and regular languages. For arrays and objects what is left is a formula again, over
+assertions of that type only; the frames (`arrays`, `objects`) read those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from schemac.budget import Budget
+from schemac.errors import UnsupportedError
+from schemac.frontend.json_schema import numbers
+from schemac.frontend.json_schema.candidates import OutlineAlgebra, TrialAlgebra
+from schemac.frontend.json_schema.clash import Clashes
+from schemac.frontend.json_schema.evaluate import Evaluation
+from schemac.frontend.json_schema.formula import (
+    ARRAY,
+    FALSE,
+    FALSE_VALUE,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TRUE,
+    TRUE_VALUE,
+    Atom,
+    Formulas,
+)
+from schemac.frontend.json_schema.numbers import NumberSet
+from schemac.frontend.json_schema.scalars import NumberAlgebra, StringAlgebra
+from schemac.ir.dfa import Dfa
+
+#: How many assertions one formula may take part in when `oneOf` is spelled out pair by pair.
+_MANY = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a formula allows, type by type. Formulas with equal signatures share one procedure.
+
+    Attributes:
+        constants: bit mask of `NULL`, `FALSE_VALUE`, `TRUE_VALUE`.
+        numbers: the numbers.
+        strings: the strings, over code points.
+        arrays: formula over array assertions.
+        objects: formula over object assertions.
+    """
+
+    constants: int
+    numbers: NumberSet
+    strings: Dfa
+    arrays: int
+    objects: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value is allowed, as far as it shows without looking into arrays and objects."""
+        return (
+            not self.constants
+            and self.arrays == FALSE
+            and self.objects == FALSE
+            and self.numbers.is_empty
+            and self.strings.is_empty
+        )
+
+
+class _Constant:
+    """The algebra of one constant: present or not."""
+
+    top = True
+    bottom = False
+    wants_complements = False
+
+    def atom(self, atom: Atom, formula: int) -> bool:
+        raise AssertionError("constants have no assertions")
+
+    complement_of_atom = atom
+
+    def intersection(self, parts: Sequence[bool]) -> bool:
+        return all(parts)
+
+    def union(self, parts: Sequence[bool]) -> bool:
+        return any(parts)
+
+    def exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
+        return sum(parts) == 1
+
+    def not_exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
+        return sum(parts) != 1
+
+
+class _Structured:
+    """The algebra of formulas about arrays, or about objects.
+
+    `oneOf` is where it pays to look: of two branches that no value satisfies both, neither has to deny the other.
+    """
+
+    top = TRUE
+    bottom = FALSE
+    wants_complements = True
+
+    def __init__(self, formulas: Formulas, clashes: Clashes, budget: Budget) -> None:
+        self._formulas = formulas
+        self._clashes = clashes
+        self._budget = budget
+
+    def atom(self, atom: Atom, formula: int) -> int:
+        return self._place(self._formulas.literal(_bit_of(atom), atom), formula)
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> int:
+        return self._place(self._formulas.negation(self._formulas.literal(_bit_of(atom), atom)), formula)
+
+    def _place(self, literal: int, formula: int) -> int:
+        return literal
+
+    def intersection(self, parts: Sequence[int]) -> int:
+        return self._formulas.conjunction(parts)
+
+    def union(self, parts: Sequence[int]) -> int:
+        return self._formulas.disjunction(parts)
+
+    def exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        live = [(part, complement) for part, complement in zip(parts, complements, strict=True) if part != FALSE]
+        if len(live) < 2:
+            return live[0][0] if live else FALSE
+        meeting = self._meeting([part for part, _ in live])
+        alternatives = []
+        for i, (part, _) in enumerate(live):
+            others = [live[j][1] for j in meeting[i]]
+            self._budget.spend("branches", len(others))
+            alternatives.append(self._formulas.conjunction((part, *others)))
+        return self._formulas.disjunction(alternatives)
+
+    def not_exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        live = [part for part in parts if part != FALSE]
+        meeting = self._meeting(live)
+        pairs = [
+            self._formulas.conjunction((live[i], live[j])) for i in range(len(live)) for j in meeting[i] if i < j
+        ]
+        self._budget.spend("branches", len(pairs))
+        return self._formulas.disjunction((self._formulas.conjunction(complements), *pairs))
+
+    def _meeting(self, parts: Sequence[int]) -> list[list[int]]:
+        """For each part, the others that some value may satisfy together with it."""
+        meeting: list[list[int]] = [[] for _ in parts]
+        self._budget.spend("branches", len(parts) * (len(parts) - 1) // 2)
+        for i, j in combinations(range(len(parts)), 2):
+            if not self._clashes.clash(parts[i], parts[j]):
+                meeting[i].append(j)
+                meeting[j].append(i)
+        return meeting
+
+
+_ARRAY_ATOMS = frozenset({"item", "items", "contains", "min_items", "max_items", "unique"})
+
+
+def _bit_of(atom: Atom) -> int:
+    return ARRAY if atom[0] in _ARRAY_ATOMS else OBJECT
+
+
+class Types:
+    """Splits formulas of one compile.
+
+    Args:
+        formulas: the store.
+        budget: the compile's budget.
+    """
+
+    def __init__(self, formulas: Formulas, budget: Budget) -> None:
+        self.formulas = formulas
+        self._signatures: dict[int, Signature] = {}
+        self._first: dict[Signature, int] = {}
+        self.string_algebra = StringAlgebra(formulas, budget)
+        self.clashes = Clashes(self, budget)
+        structured = _Structured(formulas, self.clashes, budget)
+        constant = _Constant()
+        self._constants = [(bit, Evaluation(formulas, bit, constant)) for bit in (NULL, FALSE_VALUE, TRUE_VALUE)]
+        self._budget = budget
+        self._outlines = Evaluation(formulas, NUMBER, OutlineAlgebra())
+        self._all_numbers = Evaluation(formulas, NUMBER, NumberAlgebra(formulas, budget))
+        self.strings = Evaluation(formulas, STRING, self.string_algebra)
+        self.arrays = Evaluation(formulas, ARRAY, structured)
+        self.objects = Evaluation(formulas, OBJECT, structured)
+
+    def signature(self, formula: int) -> Signature:
+        """What a formula allows, type by type."""
+        found = self._signatures.get(formula)
+        if found is None:
+            constants = 0
+            for bit, allows in self._constants:
+                if allows(formula):
+                    constants |= bit
+            found = Signature(
+                constants,
+                self._numbers(formula),
+                self.strings(formula),
+                self.arrays(formula),
+                self.objects(formula),
+            )
+            self._signatures[formula] = found
+            self._first.setdefault(found, formula)
+        return found
+
+    def _numbers(self, formula: int) -> NumberSet:
+        """The numbers that satisfy a formula: candidates one by one if they are few, else by automata."""
+        candidates = self._outlines(formula).candidates()
+        if candidates is None:
+            return self._all_numbers(formula)
+        if not candidates:
+            return numbers.no_numbers()
+        chosen = Evaluation(self.formulas, NUMBER, TrialAlgebra(candidates))(formula)
+        members = [number for bit, number in enumerate(candidates) if chosen >> bit & 1]
+        with self._budget.at(self.formulas.place(formula)):
+            return numbers.one_of(members, self._budget) if members else numbers.no_numbers()
+
+    def canonical(self, formula: int) -> int:
+        """The first formula met with the same signature; `FALSE` if no value is left."""
+        signature = self.signature(formula)
+        if signature.is_empty:
+            return FALSE
+        return self._first[signature]
+
+    def is_empty(self, formula: int) -> bool:
+        """Whether it shows at a glance that no value satisfies the formula."""
+        return self.clashes.is_empty(formula)
+
+    def matches(self, pattern: str, key: str) -> bool:
+        """Whether a pattern matches in a key."""
+        return self.key_language(("pattern", pattern)).accepts(key)
+
+    def key_language(self, keyset: Atom) -> Dfa:
+        """The keys in a key set, over code points."""
+        return self.string_algebra.key_language(keyset, self.strings)
+
+
+__all__ = ["Signature", "Types", "UnsupportedError"]

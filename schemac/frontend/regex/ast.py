@@ -1,0 +1,122 @@
+"""Regex syntax trees: flat, frozen nodes without positions, flags or groups (the parser has resolved these).
+
+Build with the functions below, which simplify. Trees may be deep; nothing here or in the lowering recurses over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from schemac.ir.charset import CharSet
+
+#: Counts saturate here; no budget allows that many states.
+MANY = 10**18
+_FLATTEN = 64  # a nested sequence up to this long is spliced into its parent; longer ones would cost quadratic time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chars:
+    """One character of a set; the empty set matches nothing."""
+
+    symbols: CharSet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Concat:
+    """The parts one after another; no part is the empty text."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternation:
+    """Any of the parts."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """`low` to `high` (None: any number of) times the body."""
+
+    body: Node
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchor:
+    """An assertion about the neighbours of a position.
+
+    ``start`` and ``end`` are those of the text; ``line_start`` and ``line_end`` hold there and next to a character of
+    `symbols`; ``boundary`` holds between a character of `symbols` and one that is none (or the end of the text).
+    """
+
+    kind: Literal["start", "end", "line_start", "line_end", "boundary", "not_boundary"]
+    symbols: CharSet = CharSet()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """The body matches (or, `negative`, does not match) a text that starts here (`ahead`) or ends here."""
+
+    body: Node
+    ahead: bool
+    negative: bool
+
+
+Node = Union[Chars, Concat, Alternation, Repeat, Anchor, Look]
+
+EMPTY = Concat(())
+NOTHING = Chars(CharSet())
+
+
+def concat(parts: Iterable[Node]) -> Node:
+    """The parts one after another."""
+    flat: list[Node] = []
+    for part in parts:
+        if isinstance(part, Concat) and len(part.parts) <= _FLATTEN:
+            flat += part.parts
+        else:
+            flat.append(part)
+    return flat[0] if len(flat) == 1 else Concat(tuple(flat)) if flat else EMPTY
+
+
+def alternate(parts: Iterable[Node]) -> Node:
+    """Any of the parts; sets of characters among them become one."""
+    flat: list[Node] = []
+    chars: list[tuple[int, int]] = []
+    position = -1
+    for part in parts:
+        for inner in part.parts if isinstance(part, Alternation) and len(part.parts) <= _FLATTEN else (part,):
+            if not isinstance(inner, Chars):
+                flat.append(inner)
+                continue
+            chars += inner.symbols.ranges
+            if position < 0:
+                position = len(flat)
+                flat.append(inner)
+    if position >= 0:
+        flat[position] = Chars(CharSet.merged(chars))
+    return flat[0] if len(flat) == 1 else Alternation(tuple(flat))
+
+
+def repeat(body: Node, low: int, high: int | None) -> Node:
+    """`low` to `high` times the body; nested repetitions become one where that is the same."""
+    low, high = min(low, MANY), None if high is None else min(high, MANY)
+    if high == 0 or (isinstance(body, Concat) and not body.parts):
+        return EMPTY
+    if low == high == 1:
+        return body
+    if isinstance(body, (Anchor, Look)):
+        return EMPTY if low == 0 else body
+    if isinstance(body, Repeat):
+        least, most = body.low, body.high
+        # The counts least*k..most*k, for k in low..high, must leave no gap; it would be widest after k = low.
+        if low == high or (least <= 1 if low == 0 else most is None or low * (most - least) >= least - 1):
+            unbounded = most is None or high is None
+            top = None if most is None or high is None or unbounded else min(most * high, MANY)
+            return Repeat(body.body, min(least * low, MANY), top)
+    return Repeat(body, low, high)

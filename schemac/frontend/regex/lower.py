@@ -1,0 +1,185 @@
+r"""From syntax tree to `Dfa` over code points.
+
+- Without assertions, or with ``^`` and ``$`` at the ends only: Thompson, subset construction, minimization.
+- With ``^`` and ``$`` anywhere: the same over pairs of a node and what has happened (a character was read; the end was
+  asserted), which is all that these anchors can ask.
+- Leading lookaheads and trailing lookbehinds are intersections.
+- All else goes to `assertions`, which is exact too.
+"""
+
+from __future__ import annotations
+
+from schemac.budget import Budget
+from schemac.frontend.regex import ast
+from schemac.frontend.regex.assertions import assertion_language
+from schemac.frontend.regex.ast import Alternation, Anchor, Chars, Concat, Look, Node
+from schemac.frontend.regex.thompson import Facts, Thompson, survey
+from schemac.ir.charset import CODE_POINTS, SCALARS, CharSet
+from schemac.ir.dfa import Dfa, union_all
+from schemac.ir.nfa import Nfa
+
+_ANY = Chars(SCALARS)
+_ANY_TEXT = ast.repeat(_ANY, 0, None)
+_MAX_SPLITS = 30  # how deep leading lookarounds and alternatives are split off before the general method takes over
+
+
+def lower(node: Node, *, search: bool, budget: Budget | None = None, place: str = "") -> Dfa:
+    """The texts (of Unicode scalar values) that match.
+
+    Args:
+        node: a syntax tree.
+        search: whether a match anywhere in the text is enough; else the whole text must match.
+        budget: what may be used; a default one if None.
+        place: where the pattern stands, for errors.
+
+    Raises:
+        BudgetExceeded: too many states, or too late.
+    """
+    budget = budget or Budget()
+    with budget.at(place or None):
+        facts = Facts()
+        survey(node, facts)
+        budget.spend("regex_states", facts.size[id(node)])
+        return _language(node, not search, not search, facts, budget, 0)
+
+
+def _language(node: Node, left: bool, right: bool, facts: Facts, budget: Budget, depth: int) -> Dfa:
+    """The whole texts in which `node` matches; `left` and `right` tell whether the match must reach that end."""
+    branches = _branches(node, left, right)
+    worst = max((facts.asserts.get(id(branch), 2) for branch, _, _ in branches), default=0)
+    if worst < 2:
+        return _plain(branches, facts, budget)
+    if len(branches) > 1 and depth < _MAX_SPLITS:
+        return union_all([_language(*branch, facts, budget, depth + 1) for branch in branches], budget=budget)
+    if len(branches) == 1 and depth < _MAX_SPLITS:
+        node, left, right = branches[0]
+        parts = node.parts if isinstance(node, Concat) else (node,)
+        begin, end = 0, len(parts)
+        while left and begin < end and isinstance(part := parts[begin], Look) and part.ahead:
+            begin += 1
+        while right and begin < end and isinstance(part := parts[end - 1], Look) and not part.ahead:
+            end -= 1
+        if (begin, end) != (0, len(parts)):
+            result = _language(_known(parts[begin:end], facts), left, right, facts, budget, depth + 1)
+            for part in parts[:begin] + parts[end:]:
+                assert isinstance(part, Look)
+                inner = (part.body, True, False) if part.ahead else (part.body, False, True)
+                found = _language(*inner, facts, budget, depth + 1)
+                combine = result.difference if part.negative else result.intersect
+                result = combine(found, budget=budget)
+            return result
+    whole: Node = ast.alternate(
+        ast.concat([*([] if at_left else [_ANY_TEXT]), branch, *([] if at_right else [_ANY_TEXT])])
+        for branch, at_left, at_right in branches
+    )
+    survey(whole, facts)
+    return assertion_language(whole, facts, budget)
+
+
+def _known(parts: tuple[Node, ...], facts: Facts) -> Node:
+    """The concatenation of parts, surveyed."""
+    node = ast.concat(parts)
+    survey(node, facts)
+    return node
+
+
+def _branches(node: Node, left: bool, right: bool) -> list[tuple[Node, bool, bool]]:
+    """Split off alternatives and the text anchors at their ends: (rest, at the start, at the end) each."""
+    found: list[tuple[Node, bool, bool]] = []
+    stack = [(node, left, right)]
+    while stack:
+        node, left, right = stack.pop()
+        if isinstance(node, Alternation):
+            stack += [(part, left, right) for part in reversed(node.parts)]
+            continue
+        parts = node.parts if isinstance(node, Concat) else (node,)
+        begin, end = 0, len(parts)
+        while begin < end and isinstance(part := parts[begin], Anchor) and part.kind == "start":
+            begin, left = begin + 1, True
+        while begin < end and isinstance(part := parts[end - 1], Anchor) and part.kind == "end":
+            end, right = end - 1, True
+        if begin == 0 and end == len(parts):
+            found.append((node, left, right))
+        else:
+            stack.append((ast.concat(parts[begin:end]), left, right))
+    return found
+
+
+def _plain(branches: list[tuple[Node, bool, bool]], facts: Facts, budget: Budget) -> Dfa:
+    """The texts that match a branch; no branch has assertions other than text anchors."""
+    thompson = Thompson(CODE_POINTS, _same, facts, budget)
+    nfa = thompson.nfa
+    any_char = nfa.label(SCALARS)
+    ends = {True: nfa.node(), False: nfa.node()}
+    nfa.final(ends[True])
+    nfa.final(ends[False])
+    nfa.labelled(ends[False], any_char, ends[False])
+    nfa.universal.add(ends[False])
+    if any(not left for _, left, _ in branches):
+        search = nfa.node()
+        nfa.epsilon(nfa.start, search)
+        nfa.labelled(search, any_char, search)
+    for branch, left, right in branches:
+        source = nfa.node()
+        nfa.epsilon(nfa.start if left else search, source)
+        thompson.add(branch, source, ends[right])
+    if thompson.guards:
+        nfa = _with_text_anchors(thompson, budget)
+    return Dfa.from_nfa(nfa, budget=budget)
+
+
+def _same(symbols: CharSet) -> CharSet:
+    return symbols
+
+
+def _with_text_anchors(thompson: Thompson, budget: Budget) -> Nfa:
+    """Resolve ``^`` and ``$`` by splitting each node by (a character was read, the end was asserted)."""
+    plain = thompson.nfa
+    guards: dict[int, list[tuple[str, int]]] = {}
+    for source, node, target in thompson.guards:
+        assert isinstance(node, Anchor)
+        guards.setdefault(source, []).append((node.kind, target))
+    result = Nfa(plain.limit)
+    for symbols in plain.labels:
+        result.label(symbols)
+    number = {(plain.start, False, False): result.start}
+    queue = [(plain.start, False, False)]
+    before: list[list[int]] = [[]]
+
+    def reach(node: int, read: bool, ended: bool, source: int) -> int:
+        key = (node, read, ended)
+        found = number.get(key)
+        if found is None:
+            found = number[key] = result.node()
+            queue.append(key)
+            before.append([])
+        before[found].append(source)
+        return found
+
+    for here, (node, read, ended) in enumerate(queue):  # grows meanwhile
+        if not here & 1023:
+            budget.spend("regex_states", min(1024, len(queue) - here))
+        for target in plain.epsilons[node]:
+            result.epsilon(here, reach(target, read, ended, here))
+        for kind, target in guards.get(node, ()):
+            if kind == "end":
+                result.epsilon(here, reach(target, read, True, here))
+            elif not read:
+                result.epsilon(here, reach(target, read, ended, here))
+        if not ended:
+            for label, target in plain.edges[node]:
+                result.labelled(here, label, reach(target, True, False, here))
+        if node in plain.finals:
+            result.final(here)
+            if node in plain.universal and not ended:
+                result.universal.add(here)
+    # Drop what can never accept, such as a search that goes on past its last chance.
+    alive = set(result.finals)
+    stack = list(alive)
+    while stack:
+        for source in before[stack.pop()]:
+            if source not in alive:
+                alive.add(source)
+                stack.append(source)
+    result.edges = [[edge for edge in row if edge[1] in alive] for row in result.edges]
+    return result

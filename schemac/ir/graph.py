@@ -1,0 +1,133 @@
+"""The symbolic level of the IR: procedures as nondeterministic graphs over bytes, calls and special tokens.
+
+Frontends build a `Module`; the passes of `schemac.ir.pipeline` lower it to an `Automaton`. A procedure is a graph
+with one start node and any number of final nodes. An edge reads one byte of an interval, or nothing (epsilon), or
+whatever another procedure reads (call), or one special token.
+
+    procedure 0 pair                    # prints as
+      0: "a".."f" -> 1
+      1: call list -> 2, epsilon -> 0
+      2: final
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from schemac.ir.dfa import Dfa
+
+
+class Graph:
+    """One procedure under construction. Nodes are 0, 1, 2, ...; node 0 is the start."""
+
+    __slots__ = ("byte_edges", "call_edges", "epsilons", "finals", "token_edges")
+
+    def __init__(self) -> None:
+        self.byte_edges: list[list[tuple[int, int, int]]] = [[]]  # per node: (low, high, target), inclusive
+        self.epsilons: list[list[int]] = [[]]
+        self.call_edges: list[list[tuple[int, int]]] = [[]]  # per node: (procedure, target)
+        self.token_edges: list[list[tuple[tuple[str, ...], int]]] = [[]]  # per node: (token texts, target)
+        self.finals: set[int] = set()
+
+    start = 0
+
+    def __len__(self) -> int:
+        return len(self.byte_edges)
+
+    def node(self) -> int:
+        """Add a node."""
+        self.byte_edges.append([])
+        self.epsilons.append([])
+        self.call_edges.append([])
+        self.token_edges.append([])
+        return len(self.byte_edges) - 1
+
+    def byte(self, source: int, low: int, high: int, target: int) -> None:
+        """Read one byte in ``low..high`` (inclusive)."""
+        self.byte_edges[source].append((low, high, target))
+
+    def epsilon(self, source: int, target: int) -> None:
+        """Go on without reading."""
+        self.epsilons[source].append(target)
+
+    def call(self, source: int, procedure: int, target: int) -> None:
+        """Read a text of `procedure` (an id from `ModuleBuilder.declare`)."""
+        self.call_edges[source].append((procedure, target))
+
+    def token(self, source: int, texts: Iterable[str], target: int) -> None:
+        """Read one special token, named by its text; several texts are alternatives."""
+        self.token_edges[source].append((tuple(sorted(set(texts))), target))
+
+    def literal(self, source: int, data: bytes, target: int | None = None) -> int:
+        """Read exactly `data`; returns the node reached (`target`, or a new node)."""
+        here = source
+        for index, value in enumerate(data):
+            there = target if target is not None and index == len(data) - 1 else self.node()
+            self.byte(here, value, value, there)
+            here = there
+        if target is not None and not data:
+            self.epsilon(source, target)
+        return here if target is None else target
+
+    def language(self, source: int, dfa: Dfa, target: int | None = None) -> int:
+        """Read a text of a byte `Dfa`, copied into this graph; returns the node reached."""
+        end = self.node() if target is None else target
+        nodes = [self.node() for _ in range(dfa.size)]
+        if nodes:
+            self.epsilon(source, nodes[0])
+        for state, low, high, next_state in dfa.edges():
+            self.byte(nodes[state], low, high, nodes[next_state])
+        for state in dfa.accepting_states():
+            self.epsilon(nodes[state], end)
+        return end
+
+    def final(self, node: int) -> None:
+        """Let the procedure end at `node`."""
+        self.finals.add(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A named graph. `place` is where in the source it comes from (JSON pointer or line:column)."""
+
+    name: str
+    place: str
+    graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """All procedures of one program; number 0 is the root."""
+
+    procedures: tuple[Procedure, ...]
+
+
+@dataclass(slots=True)
+class ModuleBuilder:
+    """Collects procedures. Declare first, define later, so that recursion needs no order."""
+
+    _declared: list[tuple[str, str]] = field(default_factory=list)
+    _graphs: dict[int, Graph] = field(default_factory=dict)
+
+    def declare(self, name: str, place: str) -> int:
+        """Reserve a procedure id; the first one declared is the root."""
+        self._declared.append((name, place))
+        return len(self._declared) - 1
+
+    def define(self, procedure: int, graph: Graph) -> None:
+        """Give a declared procedure its graph, once."""
+        if procedure in self._graphs:
+            raise ValueError(f"procedure {procedure} is defined twice")
+        self._graphs[procedure] = graph
+
+    def build(self) -> Module:
+        """Freeze. Every declared procedure must be defined."""
+        missing = [name for number, (name, _) in enumerate(self._declared) if number not in self._graphs]
+        if missing:
+            raise ValueError(f"undefined procedures: {missing}")
+        return Module(
+            tuple(Procedure(name, place, self._graphs[i]) for i, (name, place) in enumerate(self._declared))
+        )

@@ -1,0 +1,157 @@
+"""The one pipeline from a symbolic `Module` to a numeric `Automaton`, as data.
+
+The command line, the library and the tests all run `lower`; `schemac compile --stats` prints its statistics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemac.budget import Budget
+from schemac.errors import UnsupportedError
+from schemac.ir.automaton import Automaton, verify
+from schemac.ir.graph import Module
+from schemac.ir.passes.determinize import Alphabet, Deterministic, determinize, module_alphabet
+from schemac.ir.passes.inline import inline_calls
+from schemac.ir.passes.minimize import minimize
+from schemac.ir.passes.trim import drop_unproductive, remove_nullable
+
+
+@dataclass(frozen=True, slots=True)
+class PassStatistics:
+    """What one pass did: nodes or states before and after, and its time in seconds."""
+
+    name: str
+    seconds: float
+    states_before: int
+    states_after: int
+
+
+#: Module -> Module, in order.
+SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
+    ("drop-unproductive", lambda module, budget: drop_unproductive(module)),
+    ("remove-nullable", lambda module, budget: remove_nullable(module)),
+    ("refuse-left-recursion", lambda module, budget: refuse_left_recursion(module)),
+    ("inline-calls", inline_calls),
+    ("drop-uncalled", lambda module, budget: drop_unproductive(module)),
+)
+
+
+def lower(module: Module, budget: Budget) -> tuple[Automaton, tuple[PassStatistics, ...]]:
+    """Run every pass; the result meets `verify`.
+
+    Raises:
+        EmptyLanguageError, UnsupportedError, BudgetExceeded: see the passes.
+    """
+    statistics: list[PassStatistics] = []
+
+    def record(name: str, started: float, before: int, after: int) -> None:
+        statistics.append(PassStatistics(name, time.perf_counter() - started, before, after))
+
+    for name, run in SYMBOLIC_PASSES:
+        started, before = time.perf_counter(), _nodes(module)
+        module = run(module, budget)
+        record(name, started, before, _nodes(module))
+        budget.check_time()
+    budget.spend("procedures", len(module.procedures))
+
+    started, before = time.perf_counter(), _nodes(module)
+    alphabet = module_alphabet(module)
+    deterministic = determinize(module, alphabet, budget)
+    record("determinize", started, before, _states(deterministic))
+
+    started, before = time.perf_counter(), _states(deterministic)
+    minimal = minimize(deterministic, budget)
+    record("minimize", started, before, _states(minimal))
+
+    started, before = time.perf_counter(), _states(minimal)
+    automaton = assemble(minimal, alphabet)
+    record("assemble", started, before, automaton.states)
+
+    started = time.perf_counter()
+    problems = verify(automaton)
+    if problems:
+        raise AssertionError("the pipeline broke an invariant: " + "; ".join(problems[:5]))
+    record("verify", started, automaton.states, automaton.states)
+    return automaton, tuple(statistics)
+
+
+def _nodes(module: Module) -> int:
+    return sum(len(procedure.graph) for procedure in module.procedures)
+
+
+def _states(procedures: list[Deterministic]) -> int:
+    return sum(len(procedure.accepting) for procedure in procedures)
+
+
+def refuse_left_recursion(module: Module) -> Module:
+    """Refuse a cycle of calls that reads nothing; the grammar frontends remove what they can before.
+
+    Raises:
+        UnsupportedError: names a procedure on the cycle.
+    """
+    first_calls: list[set[int]] = []
+    for procedure in module.procedures:
+        graph, seen, stack = procedure.graph, {0}, [0]
+        found: set[int] = set()
+        while stack:
+            node = stack.pop()
+            found.update(callee for callee, _ in graph.call_edges[node])
+            for target in graph.epsilons[node]:
+                if target not in seen:
+                    seen.add(target)
+                    stack.append(target)
+        first_calls.append(found)
+    remaining = [len(callees) for callees in first_calls]
+    callers: list[list[int]] = [[] for _ in first_calls]
+    for number, callees in enumerate(first_calls):
+        for callee in sorted(callees):
+            callers[callee].append(number)
+    ready = [number for number, count in enumerate(remaining) if count == 0]
+    while ready:
+        for caller in callers[ready.pop()]:
+            remaining[caller] -= 1
+            if remaining[caller] == 0:
+                ready.append(caller)
+    for number, count in enumerate(remaining):
+        if count:
+            procedure = module.procedures[number]
+            raise UnsupportedError(
+                f"{procedure.name!r} can call itself before it reads anything (left recursion)",
+                place=procedure.place or None,
+                hint="write the recursion to the right of what is read",
+            )
+    return module
+
+
+def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
+    """Concatenate the procedures, and merge byte classes that no state tells apart."""
+    sizes = [len(p.accepting) for p in procedures]
+    base = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    shifted = [np.where(p.next_state >= 0, p.next_state + base[i], -1) for i, p in enumerate(procedures)]
+    next_state = np.concatenate(shifted).astype(np.int32)
+    calls = np.concatenate(
+        [p.call_edges + np.array([base[i], 0, base[i]], dtype=np.int32) for i, p in enumerate(procedures)]
+    )
+    reads, labels = next_state[:, : alphabet.byte_classes], next_state[:, alphabet.byte_classes :]
+    groups: dict[bytes, int] = {}
+    merged = [groups.setdefault(column.tobytes(), len(groups)) for column in np.ascontiguousarray(reads.T)]
+    first = [merged.index(group) for group in range(len(groups))]
+    total = int(base[-1])
+    return Automaton(
+        byte_class=np.array(merged, dtype=np.uint8)[alphabet.byte_class],
+        labels=alphabet.labels,
+        next_state=np.ascontiguousarray(np.concatenate([reads[:, first], labels], axis=1)),
+        accepting=np.concatenate([p.accepting for p in procedures]),
+        owner=np.repeat(np.arange(len(procedures), dtype=np.int32), sizes),
+        entry=base[:-1].copy(),
+        call_start=np.searchsorted(calls[:, 0], np.arange(total + 1)).astype(np.int32),
+        call_procedure=np.ascontiguousarray(calls[:, 1]),
+        call_return=np.ascontiguousarray(calls[:, 2]),
+        names=tuple(p.name for p in procedures),
+        places=tuple(p.place for p in procedures),
+    )

@@ -1,0 +1,332 @@
+r"""The printed form of both levels of the IR; each parses back to what was printed.
+
+    procedure 0 "pair" "#/properties/a"      a Module: nodes, any edges, `final`
+      0: "a".."f" -> 1
+      1: "," -> 0, call 1 -> 2, epsilon -> 2
+      2: token "<|end|>" -> 3
+      3: final
+
+    procedure 0 "pair" "#/properties/a"      an Automaton: states numbered through, deterministic, `final` = accepting
+      0: "a".."f" | "x" -> 1, token "<|end|>" -> 2
+
+Bytes stand in quotes, ``\xNN`` where they are not printable ASCII. Names and places are JSON strings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schemac.errors import SourceError
+from schemac.ir.automaton import Automaton
+from schemac.ir.graph import Graph, Module, Procedure
+
+
+@dataclass(slots=True)
+class _Line:
+    """One state or node: what its line holds."""
+
+    number: int
+    reads: list[tuple[list[tuple[int, int]], int]] = field(default_factory=list)  # (byte intervals, target)
+    tokens: list[tuple[list[str], int]] = field(default_factory=list)  # (texts, target)
+    calls: list[tuple[int, int]] = field(default_factory=list)  # (procedure, target)
+    epsilons: list[int] = field(default_factory=list)
+    final: bool = False
+
+    def __str__(self) -> str:
+        items = [f"{' | '.join(map(_interval, ranges))} -> {target}" for ranges, target in self.reads]
+        items += [f"token {' | '.join(map(_quoted, texts))} -> {target}" for texts, target in self.tokens]
+        items += [f"call {procedure} -> {target}" for procedure, target in self.calls]
+        items += [f"epsilon -> {target}" for target in self.epsilons]
+        items += ["final"] * self.final
+        return f"  {self.number}: {', '.join(items)}"
+
+
+def print_module(module: Module) -> str:
+    """One line per node."""
+    lines = []
+    for number, procedure in enumerate(module.procedures):
+        lines.append(_heading(number, procedure.name, procedure.place))
+        graph = procedure.graph
+        for node in range(len(graph)):
+            line = _Line(node, final=node in graph.finals)
+            line.reads = [([(low, high)], target) for low, high, target in graph.byte_edges[node]]
+            line.tokens = [(list(texts), target) for texts, target in graph.token_edges[node]]
+            line.calls = graph.call_edges[node]
+            line.epsilons = graph.epsilons[node]
+            lines.append(str(line))
+    return "\n".join(lines) + "\n"
+
+
+def print_automaton(automaton: Automaton) -> str:
+    """One line per state, with the bytes of equal targets together."""
+    lines = []
+    for procedure, states in _procedures(automaton):
+        lines.append(_heading(procedure, automaton.names[procedure], automaton.places[procedure]))
+        lines.extend(str(_line_of_state(automaton, state)) for state in states)
+    return "\n".join(lines) + "\n"
+
+
+def print_dot(automaton: Automaton) -> str:
+    """The automaton for Graphviz: one cluster per procedure, calls as dashed edges to where they return."""
+    lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
+    for procedure, states in _procedures(automaton):
+        lines.append(f"  subgraph cluster_{procedure} {{")
+        lines.append(f"    label={_quoted(automaton.names[procedure])};")
+        for state in states:
+            line = _line_of_state(automaton, state)
+            if line.final:
+                lines.append(f"    {state} [shape=doublecircle];")
+            labels = [(" | ".join(map(_interval, ranges)), target) for ranges, target in line.reads]
+            labels += [(" | ".join(map(_quoted, texts)), target) for texts, target in line.tokens]
+            lines.extend(f"    {state} -> {target} [label={_quoted(label)}];" for label, target in labels)
+            for callee, target in line.calls:
+                label = _quoted(f"call {callee} {automaton.names[callee]}")
+                lines.append(f"    {state} -> {target} [label={label}, style=dashed];")
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def parse_module(text: str) -> Module:
+    """The inverse of `print_module`.
+
+    Raises:
+        SourceError: the text is not of this form.
+    """
+    procedures = []
+    for name, place, lines in _parse(text):
+        graph = Graph()
+        for number, line in enumerate(lines):
+            if line.number != number:
+                raise SourceError(f"node {number} is expected, not {line.number}", construct=name)
+            if number:
+                graph.node()
+            graph.byte_edges[number] = [(low, high, target) for ranges, target in line.reads for low, high in ranges]
+            graph.token_edges[number] = [(tuple(texts), target) for texts, target in line.tokens]
+            graph.call_edges[number] = line.calls
+            graph.epsilons[number] = line.epsilons
+            if line.final:
+                graph.final(number)
+        procedures.append(Procedure(name, place, graph))
+    return Module(tuple(procedures))
+
+
+def parse_automaton(text: str) -> Automaton:
+    """The inverse of `print_automaton`. Byte classes are numbered by their first byte, labels by their text.
+
+    Raises:
+        SourceError: the text is not of this form.
+    """
+    parsed = _parse(text)
+    lines = [line for _, _, of in parsed for line in of]
+    if [line.number for line in lines] != list(range(len(lines))):
+        raise SourceError("the states are not numbered 0, 1, 2, ...")
+    labels = sorted({label for line in lines for texts, _ in line.tokens for label in texts})
+    by_byte = np.full((len(lines), 256), -1, dtype=np.int32)
+    by_label = np.full((len(lines), len(labels)), -1, dtype=np.int32)
+    for state, line in enumerate(lines):
+        for ranges, target in line.reads:
+            for low, high in ranges:
+                by_byte[state, low : high + 1] = target
+        for texts, target in line.tokens:
+            by_label[state, [labels.index(label) for label in texts]] = target
+    columns = np.ascontiguousarray(by_byte.T)
+    classes: dict[bytes, int] = {}
+    byte_class = [classes.setdefault(column.tobytes(), len(classes)) for column in columns]
+    first = [byte_class.index(number) for number in range(len(classes))]
+    sizes = [len(of) for _, _, of in parsed]
+    calls = [call for line in lines for call in line.calls]
+    return Automaton(
+        byte_class=np.array(byte_class, dtype=np.uint8),
+        labels=tuple(labels),
+        next_state=np.concatenate([by_byte[:, first], by_label], axis=1),
+        accepting=np.array([line.final for line in lines], dtype=np.bool_),
+        owner=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+        entry=np.cumsum([0, *sizes[:-1]], dtype=np.int32),
+        call_start=np.cumsum([0, *(len(line.calls) for line in lines)], dtype=np.int32),
+        call_procedure=np.array([procedure for procedure, _ in calls], dtype=np.int32),
+        call_return=np.array([target for _, target in calls], dtype=np.int32),
+        names=tuple(name for name, _, _ in parsed),
+        places=tuple(place for _, place, _ in parsed),
+    )
+
+
+def _procedures(automaton: Automaton) -> Iterator[tuple[int, range]]:
+    ends = [*automaton.entry[1:].tolist(), automaton.states]
+    for procedure, (start, end) in enumerate(zip(automaton.entry.tolist(), ends, strict=True)):
+        yield procedure, range(start, end)
+
+
+def _line_of_state(automaton: Automaton, state: int) -> _Line:
+    line = _Line(state, calls=list(automaton.calls(state)), final=bool(automaton.accepting[state]))
+    targets = automaton.next_state[state]
+    by_byte = targets[automaton.byte_class]
+    # Targets in the order of their first byte, so that the line reads in byte order.
+    for target in dict.fromkeys(by_byte[by_byte >= 0].tolist()):
+        line.reads.append((list(_intervals(np.flatnonzero(by_byte == target).tolist())), target))
+    for label, target in zip(automaton.labels, targets[automaton.byte_classes :].tolist(), strict=True):
+        if target >= 0:
+            line.tokens.append(([label], target))
+    return line
+
+
+def _intervals(values: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Ascending values as maximal inclusive intervals."""
+    low = high = -2
+    for value in values:
+        if value != high + 1:
+            if high >= 0:
+                yield low, high
+            low = value
+        high = value
+    if high >= 0:
+        yield low, high
+
+
+def _heading(number: int, name: str, place: str) -> str:
+    return f"procedure {number} {_quoted(name)} {_quoted(place)}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _interval(interval: tuple[int, int]) -> str:
+    low, high = interval
+    return _byte(low) if low == high else f"{_byte(low)}..{_byte(high)}"
+
+
+def _byte(value: int) -> str:
+    if value in b'"\\':
+        return f'"\\{chr(value)}"'
+    return f'"{chr(value)}"' if 0x20 <= value < 0x7F else f'"\\x{value:02x}"'
+
+
+def _parse(text: str) -> list[tuple[str, str, list[_Line]]]:
+    """Per procedure its name, its place and its lines."""
+    procedures: list[tuple[str, str, list[_Line]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        scanner = _Scanner(line, number)
+        if not line.strip():
+            continue
+        if scanner.take("procedure"):
+            if scanner.integer() != len(procedures):
+                raise scanner.fail(f"procedure {len(procedures)}")
+            procedures.append((scanner.string(), scanner.string(), []))
+            scanner.end()
+        elif procedures:
+            procedures[-1][2].append(_parse_line(scanner))
+        else:
+            raise scanner.fail("procedure")
+    return procedures
+
+
+def _parse_line(scanner: _Scanner) -> _Line:
+    line = _Line(scanner.integer())
+    scanner.expect(":")
+    if scanner.at_end():
+        return line
+    while True:
+        if scanner.take("final"):
+            line.final = True
+        elif scanner.take("epsilon"):
+            line.epsilons.append(scanner.target())
+        elif scanner.take("call"):
+            line.calls.append((scanner.integer(), scanner.target()))
+        elif scanner.take("token"):
+            texts = [scanner.string()]
+            while scanner.take("|"):
+                texts.append(scanner.string())
+            line.tokens.append((texts, scanner.target()))
+        else:
+            ranges = [scanner.interval()]
+            while scanner.take("|"):
+                ranges.append(scanner.interval())
+            line.reads.append((ranges, scanner.target()))
+        if not scanner.take(","):
+            scanner.end()
+            return line
+
+
+class _Scanner:
+    """Reads one line from left to right."""
+
+    def __init__(self, line: str, number: int) -> None:
+        self._line = line
+        self._number = number
+        self._at = 0
+
+    def fail(self, expected: str) -> SourceError:
+        return SourceError(f"{expected} is expected", place=f"{self._number}:{self._at + 1}")
+
+    def at_end(self) -> bool:
+        while self._at < len(self._line) and self._line[self._at] == " ":
+            self._at += 1
+        return self._at == len(self._line)
+
+    def end(self) -> None:
+        if not self.at_end():
+            raise self.fail("the end of the line")
+
+    def take(self, word: str) -> bool:
+        self.at_end()
+        if not self._line.startswith(word, self._at):
+            return False
+        self._at += len(word)
+        return True
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            raise self.fail(word)
+
+    def integer(self) -> int:
+        self.at_end()
+        start = self._at
+        while self._at < len(self._line) and self._line[self._at] in "0123456789":
+            self._at += 1
+        if start == self._at:
+            raise self.fail("a number")
+        return int(self._line[start : self._at])
+
+    def target(self) -> int:
+        self.expect("->")
+        return self.integer()
+
+    def string(self) -> str:
+        self.at_end()
+        try:
+            value, self._at = json.JSONDecoder().raw_decode(self._line, self._at)
+        except ValueError:
+            raise self.fail("a string") from None
+        if not isinstance(value, str):
+            raise self.fail("a string")
+        return value
+
+    def interval(self) -> tuple[int, int]:
+        low = self._quoted_byte()
+        high = self._quoted_byte() if self.take("..") else low
+        if high < low:
+            raise self.fail("an ascending range")
+        return low, high
+
+    def _quoted_byte(self) -> int:
+        self.expect('"')
+        text = self._line
+        at = self._at
+        if text.startswith("\\x", at):
+            digits, self._at = text[at + 2 : at + 4], at + 4
+            if len(digits) != 2 or any(digit not in "0123456789abcdef" for digit in digits):
+                raise self.fail("two hexadecimal digits")
+            value = int(digits, 16)
+        else:
+            at += text.startswith("\\", at)
+            if at >= len(text) or ord(text[at]) > 0x7E:
+                raise self.fail("a byte")
+            value, self._at = ord(text[at]), at + 1
+        if not text.startswith('"', self._at):
+            raise self.fail('"')
+        self._at += 1
+        return value

@@ -1,0 +1,188 @@
+"""Running an automaton on bytes, as its docstring defines it: for `schemac check`, for sampling, and for tests.
+
+Stacks are linked frames that are shared, so that a step costs what it changes. Nothing here knows of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac.ir.automaton import Automaton
+
+
+class Stack:
+    """One return state and what lies below; equal stacks are one object within a recognizer."""
+
+    __slots__ = ("children", "depth", "parent", "ret")
+
+    def __init__(self, ret: int, parent: Stack | None) -> None:
+        self.ret = ret
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.children: dict[int, Stack] = {}
+
+    def push(self, ret: int) -> Stack:
+        """This stack with `ret` on top."""
+        child = self.children.get(ret)
+        if child is None:
+            child = self.children[ret] = Stack(ret, self)
+        return child
+
+
+Place = tuple[int, Stack]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What `check` found.
+
+    Attributes:
+        accepted: whether the text is in the language.
+        position: the byte offset of the first byte that cannot be read; the length of the text if it ends too early or
+            is accepted.
+        read: what stands at `position`, printable.
+        expected: the bytes that could stand there, printable, and ``end of text`` if it could end.
+    """
+
+    accepted: bool
+    position: int
+    read: str
+    expected: str
+
+
+class Recognizer:
+    """Sets of places (state, stack) of one automaton."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+        self.bottom = Stack(-1, None)
+        self._entry = automaton.entry.tolist()
+        self._accepting = automaton.accepting.tolist()
+        self._byte_class = automaton.byte_class.tolist()
+        self._calls = [list(automaton.calls(state)) for state in range(automaton.states)]
+
+    def start(self) -> list[Place]:
+        """Where every text starts."""
+        return self.closure([(self._entry[0], self.bottom)])
+
+    def closure(self, places: list[Place]) -> list[Place]:
+        """All places reached without reading, the given ones included."""
+        found = dict.fromkeys(places)
+        pending = list(found)
+        while pending:
+            state, stack = pending.pop()
+            after = [(self._entry[procedure], stack.push(ret)) for procedure, ret in self._calls[state]]
+            if self._accepting[state] and stack.parent is not None:
+                after.append((stack.ret, stack.parent))
+            for place in after:
+                if place not in found:
+                    found[place] = None
+                    pending.append(place)
+        return list(found)
+
+    def step(self, places: list[Place], byte: int) -> list[Place]:
+        """The places after one byte; empty if none can read it."""
+        symbol = self._byte_class[byte]
+        next_state = self.automaton.next_state
+        after = [(int(target), stack) for state, stack in places if (target := next_state[state, symbol]) >= 0]
+        return self.closure(after)
+
+    def ended(self, places: list[Place]) -> bool:
+        """Whether a text that led to these places is a whole one."""
+        return any(self._accepting[state] and stack.parent is None for state, stack in places)
+
+    def allowed(self, places: list[Place]) -> list[int]:
+        """The bytes that can be read next, ascending."""
+        symbols = np.zeros(self.automaton.symbols, dtype=np.bool_)
+        for state, _ in places:
+            symbols |= self.automaton.next_state[state] >= 0
+        return np.flatnonzero(symbols[self.automaton.byte_class]).tolist()
+
+    def nearest(self, places: list[Place]) -> int | None:
+        """The byte to read next on a shortest way to the end, or None where the text can end (or must)."""
+        if self.ended(places):
+            return None
+        best: tuple[float, int] | None = None
+        for byte in self.allowed(places):
+            after = self.step(places, byte)
+            rank = (min(self.remaining(state, stack) for state, stack in after), byte)
+            best = rank if best is None or rank < best else best
+        return None if best is None else best[1]
+
+    def remaining(self, state: int, stack: Stack) -> float:
+        """The fewest bytes from a place to the end of the text."""
+        total = float(self.distance[state])
+        while stack.parent is not None:
+            total += float(self.distance[stack.ret])
+            stack = stack.parent
+        return total
+
+    @cached_property
+    def distance(self) -> npt.NDArray[np.float64]:
+        """float64 [N]: the fewest bytes from each state to an end of its procedure (tokens count as one byte)."""
+        a = self.automaton
+        source, symbol = np.nonzero(a.next_state >= 0)
+        target = a.next_state[source, symbol]
+        caller = np.repeat(np.arange(a.states), np.diff(a.call_start))
+        distance = np.where(a.accepting, 0.0, np.inf)
+        while True:
+            after = distance.copy()
+            np.minimum.at(after, source, distance[target] + 1)
+            np.minimum.at(after, caller, distance[a.entry[a.call_procedure]] + distance[a.call_return])
+            if np.array_equal(after, distance):
+                return distance
+            distance = after
+
+
+def check(automaton: Automaton, text: bytes) -> CheckResult:
+    """Read `text`, and say where and why it is refused if it is."""
+    recognizer = Recognizer(automaton)
+    places = recognizer.start()
+    for position, byte in enumerate(text):
+        after = recognizer.step(places, byte)
+        if not after:
+            return CheckResult(False, position, _show_text(text, position), _show_expected(recognizer, places))
+        places = after
+    if recognizer.ended(places):
+        return CheckResult(True, len(text), "end of text", "end of text")
+    return CheckResult(False, len(text), "end of text", _show_expected(recognizer, places))
+
+
+def _show_text(text: bytes, position: int) -> str:
+    start = max(0, position - 20)
+    before = text[start:position].decode("utf-8", "backslashreplace")
+    here = text[position : position + 12].decode("utf-8", "backslashreplace")
+    return f"{_quoted(here)} after {_quoted(before)}" if before else _quoted(here)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.encode("unicode_escape").decode("ascii") + "'"
+
+
+def _show_expected(recognizer: Recognizer, places: list[Place]) -> str:
+    """The allowed bytes as ranges, longer forced texts spelled out."""
+    allowed = recognizer.allowed(places)
+    shown: list[str] = []
+    if len(allowed) == 1:
+        forced = bytearray()
+        here = places
+        while len(allowed) == 1 and len(forced) < 40 and not recognizer.ended(here):
+            forced.append(allowed[0])
+            here = recognizer.step(here, allowed[0])
+            allowed = recognizer.allowed(here)
+        shown.append(_quoted(forced.decode("utf-8", "backslashreplace")))
+    else:
+        start = 0
+        for index in range(1, len(allowed) + 1):
+            if index == len(allowed) or allowed[index] != allowed[index - 1] + 1:
+                low, high = allowed[start], allowed[index - 1]
+                ends = [_quoted(bytes([b]).decode("latin-1")) if b < 0x80 else f"0x{b:02X}" for b in (low, high)]
+                shown.append(ends[0] if low == high else f"{ends[0]}..{ends[1]}" if high > low + 1 else ", ".join(ends))
+                start = index
+    if recognizer.ended(places):
+        shown.append("end of text")
+    return ", ".join(shown[:12]) + (", ..." if len(shown) > 12 else "")

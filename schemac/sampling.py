@@ -1,0 +1,89 @@
+"""Random texts of a program, by walking through its masks as a sampler would."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from schemac.errors import LinkError
+from schemac.ir.automaton import Automaton
+from schemac.ir.recognizer import Place, Recognizer
+from schemac.vocabulary import Vocabulary
+from schemac_runtime.masks import allocate_bitmask, unpack
+from schemac_runtime.program import Program
+
+#: Of the steps of a walk, this share heads for the end; the others are uniform over the mask.
+HOMING = 0.35
+#: From this many steps on, every step heads for the end.
+WANDER_STEPS = 120
+
+
+def sample_bytes(automaton: Automaton, seed: int) -> bytes:
+    """One text, byte by byte, where no linked program or vocabulary is at hand."""
+    generator = random.Random(seed)
+    recognizer = Recognizer(automaton)
+    places, text = recognizer.start(), bytearray()
+    while True:
+        wander = len(text) < WANDER_STEPS and generator.random() > HOMING
+        if recognizer.ended(places) and (not wander or generator.random() < 0.5 or not recognizer.allowed(places)):
+            return bytes(text)
+        byte = generator.choice(recognizer.allowed(places)) if wander else recognizer.nearest(places)
+        if byte is None:
+            return bytes(text)
+        text.append(byte)
+        places = recognizer.step(places, byte)
+
+
+def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary, seed: int) -> list[int]:
+    """The token ids of one text, the stop token included.
+
+    Every step draws from the mask alone; steps that head for the end choose among its tokens by the automaton.
+
+    Raises:
+        LinkError: the program was linked for another vocabulary.
+    """
+    if program.fingerprint != vocabulary.fingerprint:
+        raise LinkError("the program was linked for another vocabulary", hint="pass the tokenizer it was linked for")
+    generator = random.Random(seed)
+    recognizer = Recognizer(automaton)
+    matcher = program.matcher()
+    mask = allocate_bitmask(1, program.vocab_size)
+    places: list[Place] = recognizer.start()
+    chosen: list[int] = []
+    while not matcher.is_terminated():
+        matcher.fill_bitmask(mask)
+        allowed = np.flatnonzero(unpack(mask, program.vocab_size)[0])
+        stops = [token for token in matcher.stop_ids if mask[0, token >> 5] >> (token & 31) & 1]
+        wander = len(chosen) < WANDER_STEPS and generator.random() > HOMING
+        if stops and (not wander or generator.random() < 0.3):
+            token = min(stops)
+        elif wander:
+            token = int(allowed[generator.randrange(len(allowed))])
+        else:
+            token = _homing_token(recognizer, places, vocabulary, allowed)
+        if not matcher.accept(token):
+            raise AssertionError(f"the mask allows token {token} and the matcher refuses it")
+        chosen.append(token)
+        for byte in vocabulary.tokens[token] or b"":
+            places = recognizer.step(places, byte)
+    return chosen
+
+
+def _homing_token(
+    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, allowed: np.ndarray
+) -> int:
+    """The allowed token with the fewest bytes left after it; the next byte of a shortest way, where that is a token."""
+    byte = recognizer.nearest(places)
+    if byte is not None:
+        for token in vocabulary.ids_of(bytes([byte])):
+            if token in allowed:
+                return token
+    best = (float("inf"), -1)
+    for token in allowed.tolist():
+        here = places
+        for value in vocabulary.tokens[token] or b"":
+            here = recognizer.step(here, value)
+        if here:
+            best = min(best, (min(recognizer.remaining(state, stack) for state, stack in here), token))
+    return best[1] if best[1] >= 0 else int(allowed[0])
