@@ -187,7 +187,7 @@ def _times(where: str, engines: dict[str, Any]) -> None:
         if ours:
             for name, entry in engines.items():
                 if name != "schemac" and entry[key]:
-                    rows[f"{name} / schemac"] = [f"{entry[key][rank] / max(ours[rank], 1e-3):.1f}x" for rank in ranks]
+                    rows[f"{name} / schemac"] = [f"{entry[key][rank] / max(ours[rank], 1e-3):.3g}x" for rank in ranks]
         _table(title + where, ranks, rows)
 
 

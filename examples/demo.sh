@@ -9,7 +9,7 @@ run() {
     schemac "$@"
 }
 
-run compile examples/order.schema.json --tokenizer tekken --stats -o build/order.pkg
+run compile examples/order.schema.json --tokenizer tekken --whitespace single --stats -o build/order.pkg
 run inspect build/order.pkg
 run sample build/order.pkg -n 3 --seed 1 --tokenizer tekken
 run check build/order.pkg examples/order.good.json

@@ -27,6 +27,8 @@ class Outline:
         step: all members are multiples of it; None if there is none.
         members: the only possible members, if they are listed.
         nothing: no member at all.
+        integral: integers were asked for, see `numbers.NumberSet`.
+        hard: automata for the formula may be large.
     """
 
     low: Fraction | None = None
@@ -34,11 +36,15 @@ class Outline:
     step: Fraction | None = None
     members: frozenset[Fraction] | None = None
     nothing: bool = False
+    integral: bool = False
+    hard: bool = False
 
     def candidates(self) -> list[Fraction] | None:
-        """All numbers within the outline, ascending, or None if they are too many."""
+        """All numbers within the outline, ascending, or None if they are too many or automata will do."""
         if self.nothing:
             return []
+        if not self.hard:
+            return None
         if self.members is not None:
             return sorted(self.members) if len(self.members) <= MAX_CANDIDATES else None
         if self.low is None or self.high is None or self.step is None:
@@ -81,16 +87,16 @@ class OutlineAlgebra:
         if kind == "maximum":
             return Outline(high=arguments[0])
         if kind == "integer":
-            return Outline(step=Fraction(1))
+            return Outline(step=Fraction(1), integral=True)
         if kind == "multiple":
-            return Outline(step=arguments[0])
-        return Outline(min(arguments[0]), max(arguments[0]), None, frozenset(arguments[0]))
+            return Outline(step=arguments[0], hard=True)
+        return Outline(min(arguments[0]), max(arguments[0]), None, frozenset(arguments[0]), hard=True)
 
     def complement_of_atom(self, atom: Atom, formula: int) -> Outline:
         kind, *arguments = atom
         if kind == "minimum":
             return Outline(high=arguments[0])
-        return Outline(low=arguments[0]) if kind == "maximum" else self.top
+        return Outline(low=arguments[0]) if kind == "maximum" else Outline(hard=True)
 
     def intersection(self, parts: Sequence[Outline]) -> Outline:
         if any(part.nothing for part in parts):
@@ -104,6 +110,8 @@ class OutlineAlgebra:
             min(highs, default=None),
             max(steps, default=None),  # the coarsest one; a common multiple would be exact, and may be huge
             min(listed, key=len) if listed else None,
+            integral=any(part.integral for part in parts),
+            hard=any(part.hard for part in parts),
         )
 
     def union(self, parts: Sequence[Outline]) -> Outline:
@@ -117,13 +125,15 @@ class OutlineAlgebra:
             _highest([part.high for part in live]),
             _common_divisor(steps) if len(steps) == len(live) else None,
             frozenset().union(*listed) if len(listed) == len(live) else None,
+            integral=all(part.integral for part in live),
+            hard=any(part.hard for part in live),
         )
 
     def exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
         return self.union(parts)
 
     def not_exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
-        return self.top
+        return Outline(hard=True)
 
 
 class TrialAlgebra:

@@ -206,15 +206,19 @@ class Types:
 
     def _numbers(self, formula: int) -> NumberSet:
         """The numbers that satisfy a formula: candidates one by one if they are few, else by automata."""
-        candidates = self._outlines(formula).candidates()
+        outline = self._outlines(formula)
+        candidates = outline.candidates()
         if candidates is None:
             return self._all_numbers(formula)
         if not candidates:
             return numbers.no_numbers()
         chosen = Evaluation(self.formulas, NUMBER, TrialAlgebra(candidates))(formula)
         members = [number for bit, number in enumerate(candidates) if chosen >> bit & 1]
+        if not members:
+            return numbers.no_numbers()
         with self._budget.at(self.formulas.place(formula)):
-            return numbers.one_of(members, self._budget) if members else numbers.no_numbers()
+            found = numbers.one_of(members, self._budget)
+        return found.intersect(numbers.integers(), self._budget) if outline.integral else found
 
     def canonical(self, formula: int) -> int:
         """The first formula met with the same signature; `FALSE` if no value is left."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from schemac.budget import Budget
 from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.passes.trim import copy_graph
 
 #: A node that allows at least this many bytes is the inside of free text.
 DENSE_BYTES = 100
@@ -17,25 +18,42 @@ COPY_LIMIT = 8_000
 
 
 def inline_calls(module: Module, budget: Budget) -> Module:
-    """Inline bottom-up; recursive procedures stay calls. Unused procedures are left for the next trim."""
+    """Inline bottom-up; recursive procedures stay calls. Inlined procedures are left for the next trim to drop."""
     graphs = [procedure.graph for procedure in module.procedures]
+    copied = _choose(graphs)
+    if not any(copied):
+        return module
+    return Module(
+        tuple(
+            p if copied[number] else Procedure(p.name, p.place, _spliced(graphs, number, copied, budget, p.place))
+            for number, p in enumerate(module.procedures)
+        )
+    )
+
+
+def _choose(graphs: list[Graph]) -> list[bool]:
+    """Which procedures to copy into their callers. A copied one may itself contain copies, never a cycle of them."""
     sites = [0] * len(graphs)
     for graph in graphs:
         for calls in graph.call_edges:
             for callee, _ in calls:
                 sites[callee] += 1
-    weights: dict[int, int | None] = {}
+    copied = [False] * len(graphs)
+    weights: dict[int, int] = {}  # of procedures done, copies included
+    dense = [False] * len(graphs)
     for number in _callees_first(graphs):
-        if any(weights.get(callee) is not None for calls in graphs[number].call_edges for callee, _ in calls):
-            chosen = {p: graphs[p] for p, weight in weights.items() if weight is not None}
-            graphs[number] = _splice(graphs[number], chosen, budget, module.procedures[number].place)
-        weight, dense = _weight(graphs[number])
-        recursive = any(weights.get(callee, None) is None and callee not in weights
-                        for calls in graphs[number].call_edges for callee, _ in calls)
-        small = not dense and weight * sites[number] <= COPY_LIMIT
-        copied = number != 0 and not recursive and (sites[number] == 1 or small)
-        weights[number] = weight if copied else None
-    return Module(tuple(Procedure(p.name, p.place, g) for p, g in zip(module.procedures, graphs, strict=True)))
+        weight, dense[number] = _weight(graphs[number])
+        recursive = False
+        for calls in graphs[number].call_edges:
+            for callee, _ in calls:
+                recursive = recursive or callee not in weights
+                if copied[callee]:
+                    weight += weights[callee]
+                    dense[number] = dense[number] or dense[callee]
+        weights[number] = weight
+        small = not dense[number] and weight * sites[number] <= COPY_LIMIT
+        copied[number] = number != 0 and not recursive and (sites[number] == 1 or small)
+    return copied
 
 
 def _weight(graph: Graph) -> tuple[int, bool]:
@@ -72,27 +90,32 @@ def _callees_first(graphs: list[Graph]) -> list[int]:
     return order
 
 
-def _splice(graph: Graph, chosen: dict[int, Graph], budget: Budget, place: str) -> Graph:
-    """`graph` with every call to a chosen procedure replaced by a copy of its graph."""
-    result = Graph()
-    result.byte_edges = [list(edges) for edges in graph.byte_edges]
-    result.epsilons = [list(edges) for edges in graph.epsilons]
-    result.token_edges = [list(edges) for edges in graph.token_edges]
-    result.call_edges = [[] for _ in graph.call_edges]
-    result.finals = set(graph.finals)
-    for node, calls in enumerate(graph.call_edges):
+def _spliced(graphs: list[Graph], number: int, copied: list[bool], budget: Budget, place: str) -> Graph:
+    """The graph of a procedure with every call to a copied one replaced by that one's graph, to any depth."""
+    result = copy_graph(graphs[number])
+    pending = list(range(len(result)))
+    for node in pending:  # grows while we walk it
+        calls = result.call_edges[node]
+        if not any(copied[callee] for callee, _ in calls):
+            continue
+        result.call_edges[node] = [call for call in calls if not copied[call[0]]]
         for callee, target in calls:
-            body = chosen.get(callee)
-            if body is None:
-                result.call(node, callee, target)
-                continue
-            budget.spend("states", len(body), place=place)
-            base = len(result)
-            result.byte_edges += [[(lo, hi, t + base) for lo, hi, t in edges] for edges in body.byte_edges]
-            result.epsilons += [[t + base for t in edges] for edges in body.epsilons]
-            result.call_edges += [[(p, t + base) for p, t in edges] for edges in body.call_edges]
-            result.token_edges += [[(texts, t + base) for texts, t in edges] for edges in body.token_edges]
-            result.epsilon(node, base)
-            for final in sorted(body.finals):
-                result.epsilon(base + final, target)
+            if copied[callee]:
+                body = graphs[callee]
+                budget.spend("states", len(body), place=place)
+                base = _append(result, body)
+                pending.extend(range(base, len(result)))
+                result.epsilon(node, base)
+                for final in sorted(body.finals):
+                    result.epsilon(base + final, target)
     return result
+
+
+def _append(graph: Graph, body: Graph) -> int:
+    """Copy the nodes of `body` behind those of `graph`; returns the number of the first one."""
+    base = len(graph)
+    graph.byte_edges += [[(lo, hi, t + base) for lo, hi, t in edges] for edges in body.byte_edges]
+    graph.epsilons += [[t + base for t in edges] for edges in body.epsilons]
+    graph.call_edges += [[(p, t + base) for p, t in edges] for edges in body.call_edges]
+    graph.token_edges += [[(texts, t + base) for texts, t in edges] for edges in body.token_edges]
+    return base

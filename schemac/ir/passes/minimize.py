@@ -1,8 +1,9 @@
 """Trim each procedure, merge equivalent states, number the rest breadth-first, and merge equal procedures.
 
 Equivalent means: the same symbols and calls lead to equivalent states. The first partition is by the length of the
-shortest way to an end, which already separates nearly all states of a schema; the rest is Moore's refinement, all
-states of a round at once. Rows are grouped by hash, and a final comparison proves that no hash lied.
+shortest way to an end, which already separates nearly all states of a schema. A few rounds of Moore's refinement, all
+states at once and by hash, do most of the rest; then only states with a successor that moved are looked at again, the
+largest part of a split block keeping its number, as in Hopcroft's algorithm, so that long chains stay cheap.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import numpy.typing as npt
 
 from schemac.budget import Budget
 from schemac.ir.passes.determinize import Deterministic
+
+#: Rounds over all states before the work list takes over.
+VECTOR_ROUNDS = 4
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -68,17 +72,14 @@ def _minimize(p: Deterministic, budget: Budget) -> Deterministic:
         distance = distance[distance >= 0]
     block = _first_partition(p, distance)
     count = int(block.max(initial=-1)) + 1
-    seed = 0
-    while True:
-        budget.check_time(place=p.place)
-        refined = _refine(block, count, source, symbol, target, calls, seed)
+    for _ in range(VECTOR_ROUNDS):
+        refined = _refine(block, count, source, symbol, target, calls)
         refined_count = int(refined.max(initial=-1)) + 1
-        if refined_count > count:
-            block, count = refined, refined_count
-        elif _is_stable(block, count, p, calls):
+        if refined_count == count:
             break
-        else:
-            seed += 1  # two different rows had one hash
+        block, count = refined, refined_count
+    budget.check_time(place=p.place)
+    block, count = _split_until_stable(block, count, p, source, target, budget)
     return _quotient(p, block, count)
 
 
@@ -126,14 +127,12 @@ def _first_partition(p: Deterministic, distance: Int32) -> Int64:
 
 
 def _refine(
-    block: Int64, count: int, source: npt.NDArray[np.intp], symbol: npt.NDArray[np.intp], target: Int32, calls: Int32,
-    seed: int,
+    block: Int64, count: int, source: npt.NDArray[np.intp], symbol: npt.NDArray[np.intp], target: Int32, calls: Int32
 ) -> Int64:
     """Split blocks by a hash of (block, {(letter, block of target)}); never joins what was split."""
-    salt = np.uint64(2 * seed + 1) * np.uint64(0x9E3779B97F4A7C15)
-    edge = _mix(symbol.astype(np.uint64) * np.uint64(count + 1) + block[target].astype(np.uint64) + salt)
+    edge = _mix(symbol.astype(np.uint64) * np.uint64(count + 1) + block[target].astype(np.uint64))
     call = _mix((calls[:, 1].astype(np.uint64) + np.uint64(1 << 32)) * np.uint64(count + 1)
-                + block[calls[:, 2]].astype(np.uint64) + salt)
+                + block[calls[:, 2]].astype(np.uint64))
     total = np.zeros(len(block), dtype=np.uint64)
     np.add.at(total, source, edge)
     np.add.at(total, calls[:, 0], call)
@@ -145,21 +144,63 @@ def _refine(
     return refined
 
 
-def _is_stable(block: Int64, count: int, p: Deterministic, calls: Int32) -> bool:
-    """Whether all members of each block really have equal rows and equal calls."""
-    representative = np.zeros(count, dtype=np.int64)
-    representative[block[::-1]] = np.arange(len(block) - 1, -1, -1)
-    partner = representative[block]
-    others = np.flatnonzero(partner != np.arange(len(block)))
+def _split_until_stable(
+    block: Int64, count: int, p: Deterministic, source: npt.NDArray[np.intp], target: Int32, budget: Budget
+) -> tuple[Int64, int]:
+    """Split blocks by exact rows until every block's members agree. Returns (block of each state, number of blocks)."""
+    n = len(block)
+    calls: dict[int, list[tuple[int, int]]] = {}
+    for state, callee, after in p.call_edges.tolist():
+        calls.setdefault(state, []).append((callee, after))
+    all_source = np.concatenate([source.astype(np.int64), p.call_edges[:, 0]])
+    all_target = np.concatenate([target.astype(np.int64), p.call_edges[:, 2]])
+    order = np.argsort(all_target, kind="stable")
+    before = all_source[order].tolist()
+    start = np.searchsorted(all_target[order], np.arange(n + 1)).tolist()
     padded = np.append(block, -1)
-    if not np.array_equal(padded[p.next_state[others]], padded[p.next_state[partner[others]]]):
-        return False
-    if not np.array_equal(p.accepting[others], p.accepting[partner[others]]):
-        return False
-    lists: dict[int, list[tuple[int, int]]] = {}
-    for state, callee, target in calls.tolist():
-        lists.setdefault(state, []).append((callee, int(block[target])))
-    return all(sorted(lists.get(s, [])) == sorted(lists.get(int(partner[s]), [])) for s in others.tolist())
+    numbers = block.tolist()
+    members: list[set[int]] = [set() for _ in range(count)]
+    for state, number in enumerate(numbers):
+        members[number].add(state)
+
+    def signature(state: int) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+        row = padded[p.next_state[state]].tobytes()
+        edges = calls.get(state)
+        return row, tuple(sorted((callee, numbers[after]) for callee, after in edges)) if edges else ()
+
+    dirty = [state for group in members if len(group) > 1 for state in sorted(group)]
+    while dirty:
+        budget.check_time(place=p.place)
+        by_block: dict[int, list[int]] = {}
+        for state in dirty:
+            by_block.setdefault(numbers[state], []).append(state)
+        moved: list[tuple[int, int]] = []
+        for number, states in by_block.items():
+            if len(members[number]) == 1:
+                continue
+            groups: dict[object, list[int]] = {}
+            for state in states:
+                groups.setdefault(signature(state), []).append(state)
+            clean = len(members[number]) - len(states)
+            if clean:
+                looked = set(states)
+                witness = next(state for state in members[number] if state not in looked)
+                clean += len(groups.pop(signature(witness), ()))
+            parts = sorted(groups.values(), key=len)
+            if parts and len(parts[-1]) > clean:
+                kept = set(parts.pop())
+                rest = members[number] - kept - {state for part in parts for state in part}
+                if rest:
+                    parts.append(sorted(rest))
+            for part in parts:
+                members.append(set(part))
+                members[number].difference_update(part)
+                moved.extend((state, len(members) - 1) for state in part)
+        for state, number in moved:
+            numbers[state] = number
+            padded[state] = number
+        dirty = sorted({source for state, _ in moved for source in before[start[state] : start[state + 1]]})
+    return padded[:-1], len(members)
 
 
 def _quotient(p: Deterministic, block: Int64, count: int) -> Deterministic:

@@ -48,7 +48,7 @@ def remove_nullable(module: Module) -> Module:
         return module
     procedures = []
     for number, procedure in enumerate(module.procedures):
-        graph = _copy(procedure.graph)
+        graph = copy_graph(procedure.graph)
         for node, calls in enumerate(graph.call_edges):
             for callee, target in calls:
                 if nullable[callee]:
@@ -94,7 +94,8 @@ def _least_fixpoint(module: Module, *, ignore_bytes: bool) -> list[bool]:
     return holds
 
 
-def _copy(graph: Graph) -> Graph:
+def copy_graph(graph: Graph) -> Graph:
+    """A graph of its own with the same nodes and edges."""
     copy = Graph()
     copy.byte_edges = [list(edges) for edges in graph.byte_edges]
     copy.epsilons = [list(edges) for edges in graph.epsilons]
@@ -107,20 +108,20 @@ def _copy(graph: Graph) -> Graph:
 def _without_calls(graph: Graph, keep: list[bool]) -> Graph:
     if all(keep[callee] for calls in graph.call_edges for callee, _ in calls):
         return graph
-    copy = _copy(graph)
+    copy = copy_graph(graph)
     copy.call_edges = [[(callee, target) for callee, target in calls if keep[callee]] for calls in graph.call_edges]
     return copy
 
 
 def _renumbered(graph: Graph, number: dict[int, int]) -> Graph:
-    copy = _copy(graph)
+    copy = copy_graph(graph)
     copy.call_edges = [[(number[callee], target) for callee, target in calls] for calls in graph.call_edges]
     return copy
 
 
 def _without_empty_text(graph: Graph) -> Graph:
     """The same language without the empty text: a fresh start whose first step reads something."""
-    copy = _copy(graph)
+    copy = copy_graph(graph)
     old_start = len(copy)
     copy.node()
     for edges in (copy.byte_edges, copy.epsilons, copy.call_edges, copy.token_edges):

@@ -2,8 +2,8 @@
 
 The full grammar nests without bound, so no automaton reads it. Here are the patterns that nest groups at most three
 deep, and use only what other common engines (Python's `re` among them) read as well: no backreferences, named groups,
-lookbehind, ``\\p{..}`` or ``\\u{..}``; a lookahead stands outside of groups; a range in a class has letters or digits
-at both ends; a counted repetition ``{n,m}`` has n below 100 and m below 1000.
+lookbehind, ``\\p{..}`` or ``\\u{..}``; a lookahead stands outside of groups; a range in a class is one of digits, begins
+with ``a`` or ends with ``z``, in either case; a counted repetition ``{n,m}`` has n below 100 and m below 1000.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ _HEX_ESCAPE = r"\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}"
 
 def _character_class() -> str:
     """`CharacterClass` with at least one member; hyphens that stand for themselves come first or last."""
-    alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    ranges = []
-    for low in alphabet:
-        tails = [f"{max(low, first)}-{last}" for first, last in ("09", "AZ", "az") if low <= last]
-        ranges.append(f"{low}(?:-[{''.join(tails)}])?")
+    # "0" to "9" with any later digit, "a" and "A" with any later letter, other letters up to "z" or "Z" only.
+    ranges = [f"{low}(?:-[{low}-9])?" for low in range(10)]
+    ranges += ["a(?:-[a-z])?", "[b-z](?:-z)?", "A(?:-[A-Za-z])?", "[B-Z](?:-Z)?"]
     escape = rf"{_CLASS_ESCAPE}|\\[bfnrtv]|\\[{_SYNTAX}/-]|{_HEX_ESCAPE}"
     member = rf"(?:[^\\\]A-Za-z0-9-]|{'|'.join(ranges)}|{escape})"
     first = member.replace(r"[^\\\]A-Za-z0-9-]", r"[^\\\]A-Za-z0-9^-]", 1)

@@ -125,7 +125,7 @@ def emails() -> Dfa:
 def idn_emails() -> Dfa:
     """RFC 6531 section 3.3: the same with characters beyond ASCII in both parts."""
     dots = full_match("(?s:.*[\u3002\uff0e\uff61].*)")
-    domain = idn_host_names(a_labels=False).difference(dots).union(full_match(ADDRESS_LITERAL))
+    domain = idn_host_names().difference(dots).union(full_match(ADDRESS_LITERAL))
     return joined(full_match(local_part("\u0080-\U0010ffff")).intersect(octets(LOCAL_PART_LENGTH)), "@", domain)
 
 

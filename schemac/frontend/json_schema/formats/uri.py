@@ -45,9 +45,11 @@ def _grammar(beyond: str, private: str) -> tuple[str, str]:
     no_colon = f"{characters('@')}+(?:/{pchar}*)*"
     tail = rf"(?:\?{characters(':@/?' + private)}*)?(?:#{characters(':@/?')}*)?"
     scheme = "[A-Za-z][A-Za-z0-9+.-]*"
-    whole = f"{scheme}:(?:{after_authority}|{absolute}|{rootless}|){tail}"
-    relative = f"(?:{after_authority}|{absolute}|{no_colon}|){tail}"
-    return whole, f"(?:{whole}|{relative})"
+    return (
+        f"{scheme}:(?:{after_authority}|{absolute}|{rootless}|){tail}",
+        # with or without a scheme; only with one can the first segment hold a colon
+        f"(?:(?:{scheme}:)?(?:{after_authority}|{absolute}|)|{scheme}:{rootless}|{no_colon}){tail}",
+    )
 
 
 URI, URI_REFERENCE = _grammar("", "")
