@@ -27,12 +27,14 @@ class Refused(Exception):
 
     Attributes:
         reason: short, so that equal reasons can be counted together.
+        detail: the whole message.
         timed_out: the engine gave up because its own deadline passed.
     """
 
-    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
+    def __init__(self, reason: str, detail: str = "", *, timed_out: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.detail = detail or reason
         self.timed_out = timed_out
 
 
@@ -89,7 +91,7 @@ class SchemacEngine:
         except self._errors as error:
             out_of_time = isinstance(error, self._budget_error) and error.budget == "seconds"
             subject = f"`{error.construct}`" if error.construct else message_head(error.reason)
-            raise Refused(f"{type(error).__name__}: {subject}", timed_out=out_of_time) from error
+            raise Refused(f"{type(error).__name__}: {subject}", str(error), timed_out=out_of_time) from error
         return _SchemacGrammar(linked.programs[-1], self.bitmask)
 
 
@@ -120,10 +122,10 @@ class LlguidanceEngine:
         try:
             source = self._llguidance.LLMatcher.grammar_from_json_schema(schema)
         except ValueError as error:
-            raise Refused(message_head(str(error))) from error
+            raise Refused(message_head(str(error)), str(error)) from error
         matcher = self._llguidance.LLMatcher(self._tokenizer, source, log_level=0)
         if matcher.is_error():
-            raise Refused(message_head(matcher.get_error()))
+            raise Refused(message_head(matcher.get_error()), matcher.get_error())
         return _LlguidanceGrammar(matcher, self.bitmask)
 
 
@@ -170,7 +172,7 @@ class XgrammarEngine:
         try:
             compiled = self._compiler.compile_json_schema(schema, any_whitespace=True, strict_mode=False)
         except (RuntimeError, ValueError) as error:
-            raise Refused(message_head(str(error))) from error
+            raise Refused(message_head(str(error)), str(error)) from error
         return _XgrammarGrammar(self._xgrammar.GrammarMatcher, compiled, self.bitmask)
 
 

@@ -182,7 +182,7 @@ def _run_case(engine: Engine, case: Case, eos: tuple[int, ...], connection: Conn
         grammar = _first_mask(engine, case.schema)
     except Refused as error:
         verdict = Verdict.TIMEOUT if error.timed_out else Verdict.COMPILE_ERROR
-        connection.send(("refused", (verdict, error.reason)))
+        connection.send(("refused", (verdict, error.reason, error.detail)))
         return
     except Exception as error:
         connection.send(("refused", (Verdict.CRASH, f"{type(error).__name__}: {message_head(str(error))}")))

@@ -131,7 +131,7 @@ def _failure(result: CaseResult) -> dict[str, Any]:
         "engine": result.engine,
         "id": result.name,
         "verdict": result.verdict.key,
-        "reason": result.reason,
+        "reason": result.detail,
         "instance": result.where,
     }
 
@@ -174,7 +174,7 @@ def _print_failures(name: str, failures: list[dict[str, Any]]) -> None:
             print(f"\n{name}: {verdict.key}")
         for failure in found[:SHOWN]:
             instance = "" if failure["instance"] is None else f" instance {failure['instance']}"
-            print(f"  {failure['id']}{instance}: {failure['reason']}")
+            print(f"  {failure['id']}{instance}: {failure['reason'].strip().splitlines()[0][:200]}")
         if len(found) > SHOWN:
             print(f"  and {len(found) - SHOWN} more")
 

@@ -45,6 +45,7 @@ class CaseResult:
     Attributes:
         first_mask_ns: compile, link, first matcher and first fill; None if it did not come that far.
         times_ns: fill + accept, per token of every instance.
+        reason: why, short; detail: why, in full.
         where: index of the worst instance, or None.
     """
 
@@ -52,6 +53,7 @@ class CaseResult:
     engine: str
     verdict: Verdict = Verdict.PASS
     reason: str = ""
+    detail: str = ""
     where: int | None = None
     first_mask_ns: int | None = None
     times_ns: list[np.ndarray] = field(default_factory=list)
@@ -60,12 +62,14 @@ class CaseResult:
         """Count one instance."""
         self.times_ns.append(instance.times_ns)
         if instance.verdict > self.verdict:
-            self.verdict, self.reason, self.where = instance.verdict, instance.reason, len(self.times_ns) - 1
+            self.verdict, self.reason, self.detail = instance.verdict, instance.reason, instance.reason
+            self.where = len(self.times_ns) - 1
 
-    def conclude(self, verdict: Verdict, reason: str) -> None:
+    def conclude(self, verdict: Verdict, reason: str, detail: str = "") -> None:
         """The case ended early."""
         if verdict > self.verdict:
-            self.verdict, self.reason, self.where = verdict, reason, None
+            self.verdict, self.reason, self.detail = verdict, reason, detail or reason
+            self.where = None
 
 
 def percentiles(values: Sequence[float] | np.ndarray) -> dict[str, float]:

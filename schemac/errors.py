@@ -53,10 +53,9 @@ class BudgetExceeded(SchemacError):
     def __init__(
         self, budget: str, needed: float, allowed: float, *, place: str | None = None, construct: str | None = None
     ) -> None:
-        unit = " s" if budget == "seconds" else ""
-        flag = "--timeout" if budget == "seconds" else f"--budget {budget}=N"
+        flag = "--timeout S" if budget == "seconds" else f"--budget {budget}=N"
         super().__init__(
-            f"the budget of {allowed:g}{unit} {budget.replace('_', ' ')} is used up ({needed:g}{unit} needed so far)",
+            f"the budget of {allowed:g} {budget.replace('_', ' ')} is used up ({needed:g} needed so far)",
             place=place,
             construct=construct,
             hint=f"raise it with {flag}, or simplify this part of the source",

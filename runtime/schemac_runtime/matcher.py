@@ -104,8 +104,7 @@ class Matcher:
         """The mask of one configuration; kept at its frame."""
         program = self.program
         dense, sparse, more = program.state_mask(state)
-        below = program.below_on_use or program.below_start[state] != program.below_start[state + 1]
-        if below or program.accepting[state]:
+        if program.stacked[state]:
             rows: list[Int32] = [] if dense is None else [dense]
             parts = list(sparse)
             here: Configuration | None = (state, frame)
@@ -126,17 +125,20 @@ class Matcher:
             if program.accepting[state]:
                 parts.append(self._stop_part)
             return None
-        low, high = program.below_start[state], program.below_start[state + 1]
-        index = bisect_left(program.below_return, frame.ret, low, high)
-        if index < high and program.below_return[index] == frame.ret:
-            self._add_row(program.below_row[index], rows, parts)
-            for deep in range(program.deep_start[index], program.deep_start[index + 1]):
-                if self._allows(program.deep_rest[deep], parent):
-                    self._add_row(program.deep_row[deep], rows, parts)
-        elif program.below_on_use:
+        if program.below_on_use:
             tokens = [program.tokens_of_class(c) for c, rest in program.exits(state) if self._allows(rest, frame)]
             if tokens:
                 parts.append(sparse_part(np.concatenate(tokens)))
+        source = state
+        while source >= 0:
+            low, high = program.below_start[source], program.below_start[source + 1]
+            index = bisect_left(program.below_return, frame.ret, low, high)
+            if index < high and program.below_return[index] == frame.ret:
+                self._add_row(program.below_row[index], rows, parts)
+                for deep in range(program.deep_start[index], program.deep_start[index + 1]):
+                    if self._allows(program.deep_rest[deep], parent):
+                        self._add_row(program.deep_row[deep], rows, parts)
+            source = program.default_state[source]
         if not program.accepting[state]:
             return None
         self._add_row(program.state_row[frame.ret], rows, parts)

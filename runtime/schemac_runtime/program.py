@@ -23,6 +23,8 @@ Bool = npt.NDArray[np.bool_]
 NO_ROW = np.iinfo(np.int32).min
 #: `multi_context` value of an exit.
 EXIT = -1
+#: `edge_value` of a (state, class) pair without outcome that hides an outcome of the default state.
+NO_EDGE = np.iinfo(np.int32).min
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +36,9 @@ class Tables:
 
     Attributes:
         token_class: int32 [V].
+        default_state: int32 [N]: the state whose edges a state has for all classes that it has no edge of its own for, or -1.
         edge_start: int32 [N + 1]; edge_class, edge_value: int32 [E], CSR by state, classes ascending. A value v >= 0
-            is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes.
+            is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes; `NO_EDGE` is none.
         multi_start: int32 [M + 1]; multi_context, multi_target: int32. With context >= 0: push its returns, be in
             state `target`. With context = `EXIT`: pop a return state r, then read class `target` there.
         context_parent, context_top: int32 [X]; context 0 pushes nothing.
@@ -58,6 +61,7 @@ class Tables:
     """
 
     token_class: Int32
+    default_state: Int32
     edge_start: Int32
     edge_class: Int32
     edge_value: Int32
@@ -115,6 +119,7 @@ class Program:
         self.words = (self.vocab_size + 31) // 32
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
         self.token_class = memoryview(tables.token_class)
+        self.default_state = memoryview(tables.default_state)
         self.edge_start = memoryview(tables.edge_start)
         self.edge_class = memoryview(tables.edge_class)
         self.edge_value = memoryview(tables.edge_value)
@@ -134,6 +139,10 @@ class Program:
         self.deep_row = memoryview(tables.deep_row)
         self.deep_rest = memoryview(tables.deep_rest)
         self.below_on_use = bool(tables.below_on_use[0])
+        below = np.diff(tables.below_start) > 0
+        below |= below[tables.default_state] & (tables.default_state >= 0)
+        #: uint8 [N]: states whose mask depends on the stack.
+        self.stacked = memoryview((below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8))
         self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
         self.state_masks: dict[int, Mask] = {}
         self._chains: dict[int, tuple[int, ...]] = {0: ()}
@@ -155,10 +164,14 @@ class Program:
         return Matcher(self, stop_ids)
 
     def edge(self, state: int, symbol_class: int) -> int:
-        """The position of (state, class) in the edge arrays, or -1."""
-        low, high = self.edge_start[state], self.edge_start[state + 1]
-        found = bisect_left(self.edge_class, symbol_class, low, high)
-        return found if found < high and self.edge_class[found] == symbol_class else -1
+        """The position of (state, class) in the edge arrays, inherited or own, or -1."""
+        while state >= 0:
+            low, high = self.edge_start[state], self.edge_start[state + 1]
+            found = bisect_left(self.edge_class, symbol_class, low, high)
+            if found < high and self.edge_class[found] == symbol_class:
+                return found if self.edge_value[found] != NO_EDGE else -1
+            state = self.default_state[state]
+        return -1
 
     def outcomes(self, edge: int) -> Iterator[tuple[int, int]]:
         """(context or `EXIT`, target) of an edge."""
@@ -171,10 +184,13 @@ class Program:
 
     def exits(self, state: int) -> Iterator[tuple[int, int]]:
         """(class, class of the rest) of the texts that end the frame of `state`."""
-        for edge in range(self.edge_start[state], self.edge_start[state + 1]):
-            for context, target in self.outcomes(edge):
-                if context == EXIT:
-                    yield self.edge_class[edge], target
+        while state >= 0:
+            for edge in range(self.edge_start[state], self.edge_start[state + 1]):
+                if self.edge_value[edge] != NO_EDGE:
+                    for context, target in self.outcomes(edge):
+                        if context == EXIT:
+                            yield self.edge_class[edge], target
+            state = self.default_state[state]
 
     def chain(self, context: int) -> tuple[int, ...]:
         """The return states that a context pushes, first pushed first."""
@@ -277,7 +293,13 @@ def verify_tables(t: Tables) -> None:
     within("edge_class", 1, classes)
     if not len(t.multi_start):
         fail("multi_start", "no offsets")
-    within("edge_value", 1 - len(t.multi_start), states)
+    plain = t.edge_value[t.edge_value != NO_EDGE]
+    if plain.size and (int(plain.min()) <= -len(t.multi_start) or int(plain.max()) >= states):
+        fail("edge_value", "names a state or list that is not there")
+    length("default_state", states)
+    within("default_state", -1, states)
+    if (t.default_state[t.default_state[t.default_state >= 0]] >= 0).any():
+        fail("default_state", "a default state has no default itself")
     offsets("multi_start", len(t.multi_start) - 1, len(t.multi_context))
     length("multi_target", len(t.multi_context))
     within("multi_context", EXIT, len(t.context_parent))

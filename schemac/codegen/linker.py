@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.codegen.liveness import live_outcomes
-from schemac.codegen.relations import EMPTY, Relations, ranges
+from schemac.codegen.defaults import default_states
+from schemac.codegen.edges import Edges, disinherit
+from schemac.codegen.liveness import live_outcomes, spells_all
+from schemac.codegen.relations import DEAD, EMPTY, Relations, among, ranges
 from schemac.codegen.rows import RowTable
 from schemac.errors import LinkError
 from schemac.ir.automaton import Automaton
@@ -37,21 +39,25 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     """
     if not vocabulary.stop_ids:
         raise LinkError("the vocabulary has no token that ends a text", hint="name one with Vocabulary.with_stop_ids")
-    relations = Relations(automaton, budget)
+    complete = spells_all(automaton, vocabulary)
+    default = default_states(automaton) if complete else np.full(automaton.states, -1, dtype=np.int32)
+    relations = Relations(automaton, default, budget)
     token_relation = _token_relations(automaton, vocabulary, relations)
     number = _number(relations, token_relation)
-    edges = _Edges(relations, number)
+    edges = Edges.of(relations, number)
     token_class = number[token_relation].astype(np.int32)
-    edges = edges.keep(live_outcomes(automaton, vocabulary, relations, edges, token_class))
+    if not complete:
+        edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
+    edges, default = disinherit(edges, default, int(number.max()) + 1)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
-    local = edges.local
-    state_row = table.rows_of(*_distinct(edges.origin[local], edges.symbol_class[local]), automaton.states)
+    state_row = _state_rows(edges, default, table, int(number.max()) + 1)
     below = _below(automaton, relations, edges, number, table)
     dense, sparse_start, sparse_word, sparse_bits = table.arrays()
     enters = relations.frames.enters
     tables = Tables(
         token_class=token_class,
+        default_state=default,
         **edges.arrays(automaton.states),
         context_parent=np.array(relations.frames.parent, dtype=np.int32),
         context_top=np.array(relations.frames.top, dtype=np.int32),
@@ -101,7 +107,7 @@ def _number(relations: Relations, token_relation: Int32) -> Int32:
     pending = np.flatnonzero(needed)
     while len(pending):
         value = relations.value[ranges(relations.start[pending], relations.length[pending])]
-        rests = np.unique(-1 - value[value < 0])
+        rests = np.unique(-1 - value[(value < 0) & (value != DEAD)])
         pending = rests[~needed[rests]]
         needed[pending] = True
     number = np.zeros(relations.count, dtype=np.int32)
@@ -109,63 +115,36 @@ def _number(relations: Relations, token_relation: Int32) -> Int32:
     return number
 
 
-class _Edges:
-    """All outcomes as parallel arrays, sorted by (origin, class, outcome).
+def _state_rows(edges: Edges, default: Int32, table: RowTable, classes: int) -> Int32:
+    """int32 [N]: the coded row of each state, see `Tables.state_row`.
 
-    Attributes:
-        origin: int64 [n]; symbol_class: int64 [n]; context, target: int64 [n], context `EXIT` for an exit, whose target
-            is the class of the rest.
+    A state with a default has the row of its default, unless its own outcomes add or remove a token.
     """
-
-    def __init__(self, relations: Relations, number: Int32) -> None:
-        chosen = np.flatnonzero(number)
-        length = relations.length[chosen]
-        index = ranges(relations.start[chosen], length)
-        origin, value = relations.origin[index], relations.value[index]
-        symbol_class = np.repeat(number[chosen].astype(np.int64), length)
-        narrow = origin.astype(np.uint16) if relations.states <= 1 << 16 else origin  # radix sort for 16 bits
-        order = np.argsort(narrow, kind="stable")
-        self.origin = origin[order].astype(np.int64)
-        self.symbol_class = symbol_class[order]
-        value = value[order]
-        exits = value < 0
-        self.context, self.target = np.divmod(value, relations.states)
-        self.context[exits] = EXIT
-        self.target[exits] = number[-1 - value[exits]]
-
-    @property
-    def local(self) -> npt.NDArray[np.bool_]:
-        """bool [n]: outcomes that do not depend on the stack."""
-        return self.context != EXIT
-
-    def keep(self, mask: npt.NDArray[np.bool_] | None) -> _Edges:
-        """The edges chosen by `mask` (None: all)."""
-        if mask is None or mask.all():
-            return self
-        kept = object.__new__(_Edges)
-        kept.origin, kept.symbol_class = self.origin[mask], self.symbol_class[mask]
-        kept.context, kept.target = self.context[mask], self.target[mask]
-        return kept
-
-    def arrays(self, states: int) -> dict[str, Int32]:
-        """The edge and multi arrays of `Tables`."""
-        first = np.ones(len(self.origin), dtype=np.bool_)
-        first[1:] = (self.origin[1:] != self.origin[:-1]) | (self.symbol_class[1:] != self.symbol_class[:-1])
-        start = np.flatnonzero(first)
-        length = np.diff(np.append(start, len(first)))
-        plain = (length == 1) & (self.context[start] == 0)
-        value = self.target[start].copy()
-        value[~plain] = -1 - np.arange(int((~plain).sum()))
-        members = ranges(start[~plain], length[~plain])
-        origin = self.origin[start]
-        return {
-            "edge_start": np.searchsorted(origin, np.arange(states + 1)).astype(np.int32),
-            "edge_class": self.symbol_class[start].astype(np.int32),
-            "edge_value": value.astype(np.int32),
-            "multi_start": np.concatenate([[0], np.cumsum(length[~plain])]).astype(np.int32),
-            "multi_context": self.context[members].astype(np.int32),
-            "multi_target": self.target[members].astype(np.int32),
-        }
+    states = len(default)
+    local = edges.local
+    group, member = _distinct(edges.origin[local], edges.symbol_class[local])
+    inheriting = default[group] >= 0
+    rows = table.rows_of(group[~inheriting], member[~inheriting], states)
+    heirs = np.flatnonzero(default >= 0)
+    if not len(heirs):
+        return rows
+    rows[heirs] = rows[default[heirs]]
+    live = group * classes + member  # ascending
+    own_group, own_member = _distinct(edges.origin, edges.symbol_class)
+    own = default[own_group] >= 0
+    own_group, own_member = own_group[own], own_member[own]
+    mine = among(own_group * classes + own_member, live)
+    theirs = among(default[own_group] * np.int64(classes) + own_member, live)
+    differing = np.unique(own_group[mine != theirs])
+    if len(differing):
+        low = np.searchsorted(group, default[differing])
+        length = np.searchsorted(group, default[differing], side="right") - low
+        inherited = member[ranges(low, length)] + np.repeat(differing, length) * classes
+        inherited = inherited[~among(inherited, own_group * classes + own_member)]
+        added = live[np.isin(group, differing)]
+        full = np.sort(np.concatenate([inherited, added]))
+        rows[differing] = table.rows_of(full // classes, full % classes, states)[differing]
+    return rows
 
 
 def _distinct(group: Int64, member: Int64) -> tuple[Int64, Int64]:
@@ -176,11 +155,11 @@ def _distinct(group: Int64, member: Int64) -> tuple[Int64, Int64]:
 
 
 def _below(
-    automaton: Automaton, relations: Relations, edges: _Edges, number: Int32, table: RowTable
+    automaton: Automaton, relations: Relations, edges: Edges, number: Int32, table: RowTable
 ) -> dict[str, Int32]:
     """The masks of states that depend on the return state on top of the stack."""
     n, classes = automaton.states, int(number.max()) + 1
-    exits = ~edges.local
+    exits = edges.context == EXIT
     origin, symbol_class, rest = edges.origin[exits], edges.symbol_class[exits], edges.target[exits]
     # By class of the rest: the return states at which it can be read, and how.
     by_class = np.argsort(edges.symbol_class, kind="stable")
@@ -191,7 +170,7 @@ def _below(
     entry = by_class[ranges(class_start[rest], length)]
     source = np.repeat(np.arange(len(rest)), length)
     ret = edges.origin[entry]
-    local = edges.context[entry] != EXIT
+    local = edges.context[entry] >= 0
     # Rests that also end the frame below, and rests that may skip a frame because it may end there.
     deep = [(origin[source[~local]], ret[~local], symbol_class[source[~local]], edges.target[entry[~local]])]
     skippable = _skippable_returns(automaton, relations, origin, symbol_class, rest)

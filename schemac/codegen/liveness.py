@@ -34,23 +34,28 @@ class Outcomes(Protocol):
     target: Int64
 
 
+def spells_all(automaton: Automaton, vocabulary: Vocabulary) -> bool:
+    """Whether every byte that the automaton reads is a token."""
+    return not _lacking(automaton, vocabulary)
+
+
+def _lacking(automaton: Automaton, vocabulary: Vocabulary) -> list[int]:
+    read = (automaton.next_state[:, : automaton.byte_classes] >= 0).any(axis=0)[automaton.byte_class]
+    return [byte for byte in vocabulary.missing_bytes() if read[byte]]
+
+
 def live_outcomes(
     automaton: Automaton, vocabulary: Vocabulary, relations: Relations, edges: Outcomes, token_class: Int32
-) -> Bool | None:
-    """bool [edges]: the outcomes to keep, or None for all of them.
+) -> Bool:
+    """bool [edges]: the outcomes to keep.
 
     Raises:
         LinkError: with this vocabulary no text can be finished.
     """
-    missing = vocabulary.missing_bytes()
-    read = (automaton.next_state[:, : automaton.byte_classes] >= 0).any(axis=0)[automaton.byte_class]
-    lacking = [byte for byte in missing if read[byte]]
-    if not lacking:
-        return None
     live = _live_states(automaton, relations, edges, token_class)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     if not (live[start[0]] and _live_contexts(relations, live)[start_context[0]]):
-        shown = bytes(lacking[:8])
+        shown = bytes(_lacking(automaton, vocabulary)[:8])
         raise LinkError(
             f"with this vocabulary no text can be finished; among others it cannot spell the bytes {shown!r}",
             hint="use a vocabulary with byte tokens, or a source that does not need these bytes",

@@ -11,6 +11,9 @@ An exit keeps only how the rest of the text behaves, not which return states exi
 entry per state instead of one per combination of callers. The relation `rho` is kept for those states only at which
 the frame could be continued; a state of those that accepts may also be skipped, in favour of the frame below it.
 
+A state may inherit from a default state (`schemac.codegen.defaults`): where a relation has no entry for it, the entries of
+its default hold for it too. An entry `DEAD` says that it has no outcome although its default has one.
+
 Reading one more symbol maps a relation to a relation. That map is memoized: the relations form an automaton, and
 classifying a vocabulary is one walk over its trie.
 """
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 EMPTY = 0
+#: The value of an entry without outcome that hides an inherited one.
+DEAD = np.int64(-(1 << 62))
 
 
 def ranges(start: Int64, length: Int64) -> Int64:
@@ -51,14 +56,16 @@ class Relations:
     """Interns relations over the states of one automaton.
 
     A relation is a number; relation 0 (`EMPTY`) has no entries. Entries lie in two flat arrays, sorted by (origin,
-    value): `origin` int32 and `value` int64, where a local outcome is `context * N + state` and an exit is `-1 - rho`.
+    value): `origin` int32 and `value` int64, where a local outcome is `context << shift | state` and an exit is `-1 - rho`.
     """
 
-    def __init__(self, automaton: Automaton, budget: Budget) -> None:
+    def __init__(self, automaton: Automaton, default: Int32, budget: Budget) -> None:
         self.automaton = automaton
+        self.default = default
         self.budget = budget
         self.frames = Frames(automaton, budget)
         self.states = automaton.states
+        self.shift = max(1, (automaton.states - 1).bit_length())
         self.symbols = automaton.symbols
         self.start = np.zeros(1024, dtype=np.int64)
         self.length = np.zeros(1024, dtype=np.int64)
@@ -135,24 +142,33 @@ class Relations:
     def _compose(self, relation: Int64, symbol: Int64) -> Int32:
         """The relations of distinct (relation, symbol) pairs that the memo lacks."""
         self.budget.check_time()
-        frames, n = self.frames, self.states
+        frames, a = self.frames, self.automaton
         untouched = np.isin(relation, np.fromiter(self._untouched, dtype=np.int64, count=len(self._untouched)))
         length = self.length[relation]
         index = ranges(self.start[relation], length)
         pair = np.repeat(np.arange(len(relation), dtype=np.int64), length)
         origin, value = self.origin[index], self.value[index]
+        inherits = self.default[origin] >= 0
+        if inherits.any() and untouched.any():  # the first byte decides who inherits
+            step = symbol[pair]
+            same = inherits & untouched[pair]
+            same &= a.next_state[origin, step] == a.next_state[self.default[origin], step]
+            kept = np.flatnonzero(~same)
+            pair, origin, value, inherits = pair[kept], origin[kept], value[kept], inherits[kept]
+        own = pair[inherits], origin[inherits]  # must not fall back on their defaults, whatever becomes of them
 
         outcomes: list[tuple[Int64, Int32, Int64]] = []  # (pair, origin, value)
         exits: list[tuple[Int64, Int32, Int64]] = []  # (pair, origin, relation of the rest so far)
         leaving = value < 0
         if leaving.any():
-            exits.append((pair[leaving], origin[leaving], -1 - value[leaving]))
+            out = leaving & (value != DEAD)
+            exits.append((pair[out], origin[out], -1 - value[out]))
             staying = ~leaving
             pair, origin, value = pair[staying], origin[staying], value[staying]
-        context, state = np.divmod(value, n)
+        context, state = value >> self.shift, value & ((1 << self.shift) - 1)
         first = True
         while len(pair):
-            target = self.automaton.next_state[state, symbol[pair]]
+            target = a.next_state[state, symbol[pair]]
             ok = np.flatnonzero(target >= 0)
             outcomes.append((pair[ok], origin[ok], self._settled(context[ok], target[ok].astype(np.int64))))
             special = np.flatnonzero(frames.special[state])
@@ -160,12 +176,12 @@ class Relations:
                 break
             pair, origin, context, state = pair[special], origin[special], context[special], state[special]
             self._enter_calls(pair, origin, context, state, symbol, outcomes)
-            ending = self.automaton.accepting[state]
+            ending = a.accepting[state]
             out = ending & (context == 0)
             if first:
                 out &= ~untouched[pair]
-            for procedure in np.unique(self.automaton.owner[state[out]]).tolist():
-                those = np.flatnonzero(out & (self.automaton.owner[state] == procedure))
+            for procedure in np.unique(a.owner[state[out]]).tolist():
+                those = np.flatnonzero(out & (a.owner[state] == procedure))
                 rest = np.full(len(those), self.after_exit(procedure), dtype=np.int64)
                 exits.append((pair[those], origin[those], rest))
             inner = np.flatnonzero(ending & (context > 0))
@@ -177,7 +193,7 @@ class Relations:
             rests = self.read(rests, symbol[pairs]).astype(np.int64)
             ok = np.flatnonzero(rests != EMPTY)
             outcomes.append((pairs[ok], origins[ok], -1 - rests[ok]))
-        return self._intern(len(relation), outcomes)
+        return self._intern(len(relation), outcomes, own)
 
     def _enter_calls(
         self, pair: Int64, origin: Int32, context: Int64, state: Int64, symbol: Int64,
@@ -197,11 +213,13 @@ class Relations:
 
     def _settled(self, context: Int64, state: Int64) -> Int64:
         context, state = self.frames.settle(context, state)
-        return context * self.states + state
+        return context << self.shift | state
 
     # -- interning ---------------------------------------------------------------------------------------------
 
-    def _intern(self, count: int, outcomes: list[tuple[Int64, Int32, Int64]]) -> Int32:
+    def _intern(
+        self, count: int, outcomes: list[tuple[Int64, Int32, Int64]], own: tuple[Int64, Int32]
+    ) -> Int32:
         result = np.zeros(count, dtype=np.int32)
         if not outcomes:
             return result
@@ -209,14 +227,15 @@ class Relations:
         if not len(pair):
             return result
         key = pair * self.states + origin
-        rising = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (value[1:] > value[:-1]))
-        if not rising.all():
-            order = np.lexsort((value, key))
-            key, value = key[order], value[order]
-            fresh = np.ones(len(key), dtype=np.bool_)
-            fresh[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
-            key, value = key[fresh], value[fresh]
-            pair, origin = key // self.states, (key % self.states).astype(np.int32)
+        if len(own[0]):
+            hidden = self._hidden(key, own)
+            key = np.concatenate([key, hidden])
+            value = np.concatenate([value, np.full(len(hidden), DEAD)])
+        key, value = _sorted_distinct(key, value)
+        if len(own[0]):
+            needed = self._needed(key, value)
+            key, value = key[needed], value[needed]
+        pair, origin = key // self.states, (key % self.states).astype(np.int32)
         length = np.bincount(pair, minlength=count)
         present = np.flatnonzero(length)
         length = length[present]
@@ -225,6 +244,29 @@ class Relations:
         digest = np.add.reduceat(_mix(mixed), start)
         result[present] = self._numbers(digest, start, length, origin, value)
         return result
+
+    def _hidden(self, key: Int64, own: tuple[Int64, Int32]) -> Int64:
+        """Of the origins that must not inherit: keys of those that died although their default lives."""
+        pair, origin = own
+        mine = np.unique(pair * self.states + origin)
+        present = np.unique(key)
+        mine = mine[~among(mine, present)]
+        inherited = mine - mine % self.states + self.default[mine % self.states]
+        return mine[among(inherited, present)]
+
+    def _needed(self, key: Int64, value: Int64) -> npt.NDArray[np.bool_]:
+        """bool [entries]: which say something that the default of their origin does not say anyway."""
+        first = np.ones(len(key), dtype=np.bool_)
+        first[1:] = key[1:] != key[:-1]
+        single = first & np.append(first[1:], True)
+        default = self.default[key % self.states]
+        mine = np.flatnonzero(single & (default >= 0))
+        inherited = key[mine] - key[mine] % self.states + default[mine]
+        position = np.minimum(np.searchsorted(key, inherited), len(key) - 1)
+        same = (key[position] == inherited) & single[position] & (value[position] == value[mine])
+        needed = np.ones(len(key), dtype=np.bool_)
+        needed[mine[same]] = False
+        return needed
 
     def _numbers(
         self, digest: npt.NDArray[np.uint64], start: Int64, length: Int64, origin: Int32, value: Int64
@@ -298,6 +340,35 @@ class Relations:
         self.used += len(origin)
         self.count = end
         return first
+
+
+def among(values: Int64, ordered: Int64) -> npt.NDArray[np.bool_]:
+    """bool [values]: which of them occur in the sorted array `ordered`."""
+    if not len(ordered):
+        return np.zeros(len(values), dtype=np.bool_)
+    index = np.searchsorted(ordered, values)
+    index[index == len(ordered)] = 0
+    return ordered[index] == values
+
+
+def _sorted_distinct(key: Int64, value: Int64) -> tuple[Int64, Int64]:
+    """The distinct (key, value) pairs in order. The input is a few sorted runs, which a stable sort merges fast."""
+    rising = key[1:] > key[:-1]
+    if rising.all():
+        return key, value
+    order = np.argsort(key, kind="stable")
+    key, value = key[order], value[order]
+    equal = np.flatnonzero(key[1:] == key[:-1])
+    if not len(equal):
+        return key, value
+    several = np.zeros(len(key), dtype=np.bool_)
+    several[equal] = several[equal + 1] = True
+    where = np.flatnonzero(several)
+    inner = np.lexsort((value[where], key[where]))
+    value[where] = value[where[inner]]
+    fresh = np.ones(len(key), dtype=np.bool_)
+    fresh[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
+    return key[fresh], value[fresh]
 
 
 def _grow(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:

@@ -22,6 +22,7 @@ Index = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 _SMALL_CELLS = 600  # tables up to this size (and 80 states) are worked out on plain lists, where arrays only add overhead
+_FEW_STATES = 24  # states of one refinement round up to which it is done on lists
 _LOOP_EDGES = 100_000  # below this many edges a plain loop beats one array operation per level of a deep graph
 _MULTIPLIERS = np.random.default_rng(0x5EED).integers(1, 1 << 62, size=1 << 12, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
@@ -114,6 +115,24 @@ def heights(table: IntArray) -> Index:
     return _Reverse(table).heights(-1)
 
 
+def inclusions(table: IntArray, accepting: BoolArray) -> list[int]:
+    """Per state, bit q is set if state q is known to accept all that it accepts; exact up to 256 states."""
+    count = len(table)
+    if count > 256:
+        return [1 << state for state in range(count)]
+    final = np.append(accepting, False)
+    following = np.vstack([np.where(table < 0, count, table), np.full((1, table.shape[1]), count)])
+    lacks = final[:, None] & ~final  # [p, q] a word of p that q does not have is known
+    while True:
+        more = lacks.copy()
+        for column in following.T:
+            more |= lacks[np.ix_(column, column)]
+        if (more == lacks).all():
+            break
+        lacks = more
+    return [sum(1 << state for state in np.flatnonzero(~row[:count]).tolist()) for row in lacks[:count]]
+
+
 def _group(signatures: NDArray[np.int32], extra: NDArray[np.int32]) -> tuple[Index, Index]:
     """Group equal rows of ``[A, C]`` signatures with equal ``[A]`` extras: (group of each row, a row of each group)."""
     width = signatures.shape[1]
@@ -192,6 +211,11 @@ def _refine(
     mark = np.zeros(count, np.bool_)
     affected = rest
     while affected.size:
+        if affected.size <= _FEW_STATES:
+            fresh, affected = _split_few(table, ids, rest, affected, size, fresh, reverse)
+            affected = affected[in_rest[affected]]
+            affected = affected[size[ids[affected]] > 1]
+            continue
         old = ids[affected]
         inverse, first = _group(ids[table[affected]], old)
         group_size = np.bincount(inverse)
@@ -231,6 +255,38 @@ def _refine(
         mark[affected] = False
         affected = affected[in_rest[affected]]
         affected = affected[size[ids[affected]] > 1]
+
+
+def _split_few(
+    table: IntArray, ids: IntArray, rest: Index, affected: Index, size: Index, fresh: int, reverse: _Reverse
+) -> tuple[int, Index]:
+    """One round of `_refine` for few affected states: (next fresh id, the predecessors of states that moved)."""
+    states: list[int] = affected.tolist()
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    rows = ids[table[affected]].tolist()
+    for state, block, row in zip(states, ids[affected].tolist(), rows, strict=True):
+        groups.setdefault((block, tuple(row)), []).append(state)
+    by_block: dict[int, list[list[int]]] = {}
+    for (block, _), group in groups.items():
+        by_block.setdefault(block, []).append(group)
+    changed: list[int] = []
+    for block, parts in by_block.items():
+        remainder = int(size[block]) - sum(map(len, parts))
+        if len(parts) == 1 and not remainder:
+            continue
+        parts.sort(key=len)
+        if len(parts[-1]) >= remainder:
+            parts.pop()
+            if remainder:
+                parts.append(sorted(set(rest[ids[rest] == block].tolist()).difference(states)))
+        for part in parts:
+            ids[part] = fresh
+            size[fresh] = len(part)
+            size[block] -= len(part)
+            fresh += 1
+            changed += part
+    found = reverse.gather(np.array(changed, np.intp))
+    return fresh, np.unique(found)
 
 
 def canonical(raw: Table) -> Table:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from schemac.budget import Budget
 from schemac.ir.charset import CharSet
-from schemac.ir.minimize import BoolArray, Index, IntArray, Table
+from schemac.ir.minimize import BoolArray, IntArray, Table, inclusions
 
 if TYPE_CHECKING:
     from schemac.ir.dfa import Dfa
@@ -28,7 +29,7 @@ class Nfa:
         limit: greatest symbol of the alphabet.
     """
 
-    __slots__ = ("_labels", "edges", "epsilons", "finals", "labels", "limit", "universal")
+    __slots__ = ("_groups", "_labels", "_ranked", "edges", "epsilons", "finals", "labels", "limit", "universal")
 
     start = 0
 
@@ -41,6 +42,8 @@ class Nfa:
         self.finals: set[int] = set()
         #: Nodes that accept all that any node could; a set of nodes with one of these is as good as that one alone.
         self.universal: set[int] = set()
+        self._ranked: dict[int, tuple[int, int, int]] = {}  # node: (group, rank, state of the repeated body)
+        self._groups: list[_Group] = []
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -95,15 +98,21 @@ class Nfa:
         """
         if not dfa.size:
             most = 0
-        template = _sparse(dfa)
+        charsets, rows = _sparse(dfa)
         accepting = dfa.accepting_states()
-        labels = [self.label(symbols) for symbols in template[0]]
+        labels = [self.label(symbols) for symbols in charsets]
+        group = len(self._groups)
+        self._groups.append(_Group(dfa))
         for index in range(most):
             if index >= least:
                 self.epsilon(source, target)
             first = len(self.edges)
-            self.edges.extend([(labels[label], first + there) for label, there in row] for row in template[1])
-            self.epsilons.extend([] for _ in template[1])
+            self.edges.extend([(labels[label], first + there) for label, there in row] for row in rows)
+            self.epsilons.extend([] for _ in rows)
+            if most > 1:
+                rank = index if index >= least - 1 else -1 - index
+                if rank >= 0 or len(rows) > 1:
+                    self._ranked.update((first + state, (group, rank, state)) for state in range(len(rows)))
             self.epsilon(source, first)
             source = target if index == most - 1 else self.node()
             for state in accepting:
@@ -111,13 +120,71 @@ class Nfa:
         if least == most == 0:
             self.epsilon(source, target)
 
+    def run(self, source: int, label: int, target: int, least: int, most: int) -> None:
+        """Read between `least` and `most` symbols of a numbered set; ``0 <= least <= most`` and ``most > 0``."""
+        group = len(self._groups)
+        self._groups.append(_Group(None))
+        for index in range(most):
+            if index >= least:
+                self.epsilon(source, target)
+            there = target
+            if index < most - 1:
+                there = self.node()
+                if index + 1 >= least:
+                    self._ranked[there] = (group, index + 1, 0)
+            self.labelled(source, label, there)
+            source = there
+
+    def prune(self, nodes: frozenset[int]) -> frozenset[int]:
+        """Drop nodes that accept nothing that another one of the set does not.
+
+        Of a repetition with a least count that is met, an earlier copy can do all that a later one can: it has more
+        repetitions left. Without this, counted repetitions of ambiguous bodies have exponentially many sets.
+        """
+        ranked = self._ranked
+        groups: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for node in nodes:
+            found = ranked.get(node)
+            if found is not None:
+                group, rank, state = found
+                # Negative ranks are like themselves only.
+                groups.setdefault((group, min(rank, 0)), []).append((rank, state, node))
+        dropped: list[int] = []
+        for (number, _), members in groups.items():
+            if len(members) == 1:
+                continue
+            group_ = self._groups[number]
+            members.sort()
+            kept: list[tuple[int, int, int]] = []
+            for rank, state, node in members:
+                for other in kept:
+                    if group_.covers(other[0], other[1], rank, state):
+                        dropped.append(node)
+                        break
+                else:
+                    # Of the same rank, a later state may cover an earlier one.
+                    for other in [some for some in kept if some[0] == rank and group_.covers(rank, state, *some[:2])]:
+                        kept.remove(other)
+                        dropped.append(other[2])
+                    kept.append((rank, state, node))
+        return nodes.difference(dropped) if dropped else nodes
+
+    def covers(self, node: int, other: int) -> bool:
+        """Whether `node` is known to accept all that `other` accepts."""
+        if node == other:
+            return True
+        mine, theirs = self._ranked.get(node), self._ranked.get(other)
+        if mine is None or theirs is None or mine[0] != theirs[0]:
+            return False
+        return self._groups[mine[0]].covers(*mine[1:], *theirs[1:])
+
     def determinize(self, budget: Budget) -> Table:
         """The subset construction: reachable sets only, over classes of symbols that no label tells apart."""
         starts, classes, members = symbol_classes(self.labels, self.limit)
-        width = int(classes.max()) + 1
+        width = members.shape[1]
         closure = self._closures()
         edges, finals = self.edges, self.finals
-        universal = self.universal
+        universal, prune = self.universal, bool(self._ranked)
         whole = frozenset((min(universal),)) if universal else frozenset()
         first = closure(self.start)
         if not universal.isdisjoint(first):
@@ -125,12 +192,12 @@ class Nfa:
         number: dict[frozenset[int], int] = {first: 0}
         queue = [first]
         accepting: list[bool] = []
-        splits: dict[tuple[int, ...], list[tuple[Index, tuple[int, ...]]]] = {}
-        cells_at: list[Index] = []  # per run of cells, their columns; the row and the value beside it
-        cells_row: list[int] = []
-        cells_value: list[int] = []
-        for row, subset in enumerate(queue):  # grows meanwhile
-            budget.spend("regex_states", 1 + len(subset) // 32 + width // 512)
+        splits: dict[tuple[int, ...], list[tuple[list[int], tuple[int, ...]]]] = {}
+        blank = array("i", [-1]) * width
+        cells = array("i")
+        columns_of = [np.flatnonzero(row).tolist() for row in members]
+        for subset in queue:  # grows meanwhile
+            budget.spend("regex_states", 1 + len(subset) // 8 + width // 512)
             accepting.append(not finals.isdisjoint(subset))
             targets: dict[int, set[int] | frozenset[int]] = {}
             for node in subset:
@@ -146,28 +213,30 @@ class Nfa:
             present = tuple(targets) if len(targets) == 1 else tuple(sorted(targets))
             split = splits.get(present)
             if split is None:
-                split = splits[present] = _split(present, members)
+                split = splits[present] = _split(present, columns_of, members)
+            row = blank[:]
             for columns, together in split:
                 if len(together) == 1:
                     union = targets[together[0]]
                 else:
                     union = frozenset().union(*[targets[label] for label in together])
-                if universal and not universal.isdisjoint(union):
-                    key = whole
-                else:
-                    key = union if type(union) is frozenset else frozenset(union)
+                key = union if type(union) is frozenset else frozenset(union)
                 value = number.get(key)
                 if value is None:
-                    value = number[key] = len(queue)
-                    queue.append(key)
-                cells_at.append(columns)
-                cells_row.append(row)
-                cells_value.append(value)
-        table = np.full((len(queue), width), -1, np.int32)
-        if cells_at:
-            lengths = np.fromiter(map(len, cells_at), np.intp, len(cells_at))
-            rows = np.repeat(np.array(cells_row, np.intp), lengths)
-            table[rows, np.concatenate(cells_at)] = np.repeat(np.array(cells_value, np.int32), lengths)
+                    small = key
+                    if universal and not universal.isdisjoint(key):
+                        small = whole
+                    elif prune and len(key) > 1:
+                        small = self.prune(key)
+                    value = number.get(small)
+                    if value is None:
+                        value = number[small] = len(queue)
+                        queue.append(small)
+                    number[key] = value
+                for column in columns:
+                    row[column] = value
+            cells += row
+        table = np.frombuffer(cells, np.int32).reshape(len(queue), width) if width else np.zeros((len(queue), 1), np.int32)
         return Table(starts, classes, table, np.array(accepting, np.bool_))
 
     def _closures(self):  # type: ignore[no-untyped-def]
@@ -195,18 +264,49 @@ class Nfa:
         return closure
 
 
-def _split(present: tuple[int, ...], members: BoolArray) -> list[tuple[Index, tuple[int, ...]]]:
+def _split(
+    present: tuple[int, ...], columns_of: list[list[int]], members: BoolArray
+) -> list[tuple[list[int], tuple[int, ...]]]:
     """Group classes by which of the labels `present` have them: (columns, labels) for each group with a label."""
     if len(present) == 1:
-        return [(np.flatnonzero(members[present[0]]), present)]
+        return [(columns_of[present[0]], present)]
+    if sum(len(columns_of[label]) for label in present) < 300:
+        labels_of: dict[int, list[int]] = {}
+        for label in present:
+            for column in columns_of[label]:
+                labels_of.setdefault(column, []).append(label)
+        together: dict[tuple[int, ...], list[int]] = {}
+        for column, labels in labels_of.items():
+            together.setdefault(tuple(labels), []).append(column)
+        return [(columns, labels) for labels, columns in together.items()]
     groups: dict[bytes, list[int]] = {}
     chosen = members[list(present)]
     for column in np.flatnonzero(chosen.any(axis=0)).tolist():
         groups.setdefault(chosen[:, column].tobytes(), []).append(column)
     return [
-        (np.array(columns, np.intp), tuple(label for label, flag in zip(present, key, strict=True) if flag))
+        (columns, tuple(label for label, flag in zip(present, key, strict=True) if flag))
         for key, columns in groups.items()
     ]
+
+
+class _Group:
+    """The copies of one repeated body, and which of its states accept more than others."""
+
+    __slots__ = ("_above", "_body")
+
+    def __init__(self, body: Dfa | None) -> None:
+        self._body = body
+        self._above: list[int] | None = None  # per state, the bits of those that accept at least as much
+
+    def covers(self, rank: int, state: int, other_rank: int, other_state: int) -> bool:
+        """Whether a state in one copy accepts all that another does; a negative rank is like itself only."""
+        if rank != other_rank and not 0 <= rank <= other_rank:
+            return False
+        if state == other_state or self._body is None:
+            return True
+        if self._above is None:
+            self._above = inclusions(self._body.table, self._body.accepting)
+        return bool(self._above[other_state] >> state & 1)
 
 
 def symbol_classes(labels: list[CharSet], limit: int) -> tuple[IntArray, IntArray, BoolArray]:

@@ -21,9 +21,10 @@ from typing import Any
 from schemac.budget import Budget
 from schemac.errors import UnsupportedError
 from schemac.frontend.json_schema.formula import FALSE, TRUE, Formulas
+from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import Values
-from schemac.frontend.json_schema.residuals import MAX_NESTING, Alternative
+from schemac.frontend.json_schema.residuals import MAX_NESTING
 from schemac.frontend.json_schema.typed import Types
 from schemac.ir.graph import Graph
 
@@ -35,9 +36,10 @@ _COMPARED = 24
 class _ItemResiduals:
     """The residuals of one frame."""
 
-    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], budget: Budget, place: str | None) -> None:
+    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], partition: Partition, budget: Budget, place: str | None) -> None:
         self._formulas = formulas
         self._canonical = canonical
+        self._partition = partition
         self._budget = budget
         self._place = place
         self.nodes: list[tuple[Part, ...]] = [()]
@@ -209,7 +211,9 @@ class _ItemResiduals:
                     for other in grouped
                 )
             ]
-        return tuple(grouped)
+        if len(grouped) < 2:
+            return tuple(grouped)
+        return self._partition.disjoint(grouped, self.disjunction)
 
     def may_end(self, residual: int) -> bool:
         """Whether the array may end here."""
@@ -241,7 +245,7 @@ class ArrayFrame:
         self._layout = layout
         self._budget = budget
         self._place = self._formulas.place(formula)
-        self._residuals = _ItemResiduals(self._formulas, types.canonical, budget, self._place)
+        self._residuals = _ItemResiduals(self._formulas, types.canonical, Partition(types, budget), budget, self._place)
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
 

@@ -90,6 +90,8 @@ class OutlineAlgebra:
             return Outline(step=Fraction(1), integral=True)
         if kind == "multiple":
             return Outline(step=arguments[0], hard=True)
+        if kind == "set":
+            return Outline()
         return Outline(min(arguments[0]), max(arguments[0]), None, frozenset(arguments[0]), hard=True)
 
     def complement_of_atom(self, atom: Atom, formula: int) -> Outline:
@@ -185,4 +187,6 @@ def _holds(atom: Atom, number: Fraction) -> bool:
         return number.denominator == 1
     if kind == "multiple":
         return bool((number / arguments[0]).denominator == 1)
+    if kind == "set":
+        return bool(arguments[0].contains(number))
     return number in arguments[0]

@@ -13,11 +13,13 @@ from schemac.frontend.json_schema.formula import (
     OBJECT,
     TRUE_VALUE,
 )
+from schemac.frontend.json_schema.counted import Counted
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.productive import productive_part
 from schemac.frontend.json_schema.text import any_string_body, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
+from schemac.ir.charset import CharSet
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 
@@ -44,7 +46,7 @@ class Lowering:
         self._values: dict[Signature, int] = {}
         self._frames: dict[tuple[int, int], int] = {}
         self._bodies: dict[Dfa, int] = {}
-        self._any_key_rest: int | None = None
+        self._blocks: dict[tuple[CharSet, int, int], int] = {}
         self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
         self._languages: set[int] = set()
 
@@ -75,12 +77,6 @@ class Lowering:
         if not self._types.signature(formula).is_empty:
             graph.call(source, self._procedure(formula), target)
 
-    def any_key_rest(self) -> int:
-        """The procedure that reads the rest of any key in its shortest spelling."""
-        if self._any_key_rest is None:
-            self._any_key_rest = self._language_procedure("key", string_body(Dfa.everything(CODE_POINTS)), "#")
-        return self._any_key_rest
-
     # -- procedures ---------------------------------------------------------------------------------------------
 
     def _declare(self, name: str, place: str) -> int:
@@ -109,6 +105,9 @@ class Lowering:
         number = self._bodies.get(language)
         if number is None:
             everything = language.is_everything
+            if (counted := Counted.of(language)) is not None:
+                number = self._bodies[language] = self._counted(counted, place)
+                return number
             body = any_string_body() if everything else string_body(language, self._budget)
             self._budget.spend("states", body.size, place=place)
             number = self._language_procedure("string", body, "#" if everything else place)
@@ -121,6 +120,22 @@ class Lowering:
         graph = Graph()
         graph.final(graph.language(graph.start, language))
         self._builder.define(number, graph)
+        return number
+
+    def _counted(self, counted: Counted, place: str) -> int:
+        """A long bounded repetition of one character set, in blocks that all such strings share."""
+        number = self._declare("string", place)
+        self._languages.add(number)
+
+        def block(low: int, high: int) -> int:
+            key = (counted.characters, low, high)
+            found = self._blocks.get(key)
+            if found is None:
+                texts = Dfa.runs(counted.characters, low, high, CODE_POINTS, budget=self._budget)
+                found = self._blocks[key] = self._language_procedure("characters", string_body(texts), place)
+            return found
+
+        self._builder.define(number, counted.graph(block))
         return number
 
     def _value_graph(self, signature: Signature, place: str) -> Graph:

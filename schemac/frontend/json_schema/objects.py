@@ -16,7 +16,8 @@ from schemac.frontend.json_schema.formula import FALSE, TRUE, Atom, Formulas
 from schemac.frontend.json_schema.keyorder import key_order
 from schemac.frontend.json_schema.keys import KeyTries, OpenKeys, Trie
 from schemac.frontend.json_schema.layout import Layout
-from schemac.frontend.json_schema.residuals import MAX_NESTING, Alternative, Part, Residuals
+from schemac.frontend.json_schema.partition import Alternative, Partition
+from schemac.frontend.json_schema.residuals import MAX_NESTING, Part, Residuals
 from schemac.frontend.json_schema.typed import Types
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph
@@ -32,9 +33,6 @@ class Values(Protocol):
         """Read a value that satisfies the formula."""
         ...
 
-    def any_key_rest(self) -> int:
-        """The procedure that reads the rest of any key in its shortest spelling, up to the quotation mark."""
-        ...
 
 
 class _KeySets:
@@ -138,11 +136,11 @@ class ObjectFrame:
         self._names = (*names, *extra)
         self._index = {name: number for number, name in enumerate(self._names)}
         self._keysets = _KeySets(types, self._names, budget)
-        self._residuals = Residuals(self._formulas, types.canonical, budget, self._place)
+        self._residuals = Residuals(self._formulas, types.canonical, Partition(types, budget), budget, self._place)
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
         self._graph = Graph()
-        self._tries = KeyTries(self._graph, layout, self._names, values.any_key_rest)
+        self._tries = KeyTries(self._graph, layout, self._names)
         self._after: dict[tuple[int, int], int] = {}
         self._members: dict[tuple[int, tuple[Alternative, ...]], int] = {}
         self._end = self._graph.node()

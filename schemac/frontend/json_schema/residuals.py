@@ -28,10 +28,9 @@ from typing import Any
 from schemac.budget import Budget
 from schemac.errors import UnsupportedError
 from schemac.frontend.json_schema.formula import FALSE, TRUE, Formulas
+from schemac.frontend.json_schema.partition import Alternative, Partition
 
 Part = tuple[Any, ...]
-#: (value formula, residual)
-Alternative = tuple[int, int]
 
 #: How deep alternatives and conjunctions may be nested in one another.
 MAX_NESTING = 60
@@ -45,6 +44,7 @@ class Residuals:
     Args:
         formulas: the store that value formulas live in.
         canonical: value formula -> an equal one, `FALSE` if no value is left.
+        partition: makes alternatives exclude each other.
         budget: every residual and every alternative spends one of "branches".
         place: of the frame, for messages.
     """
@@ -52,9 +52,10 @@ class Residuals:
     ALWAYS = 0
     NEVER = -1
 
-    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], budget: Budget, place: str | None) -> None:
+    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], partition: Partition, budget: Budget, place: str | None) -> None:
         self._formulas = formulas
         self._canonical = canonical
+        self._partition = partition
         self._budget = budget
         self._place = place
         self._chains: list[tuple[int, int, bool, int]] = []
@@ -338,7 +339,9 @@ class Residuals:
                     for other in grouped
                 )
             ]
-        return tuple(grouped)
+        if len(grouped) < 2:
+            return tuple(grouped)
+        return self._partition.disjoint(grouped, self.disjunction)
 
     # -- ends ---------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class NumberAlgebra:
             return numbers.bounds(arguments[0], exclusive_minimum=arguments[1], budget=self._budget)
         if kind == "maximum":
             return numbers.bounds(None, arguments[0], exclusive_maximum=arguments[1], budget=self._budget)
+        if kind == "set":
+            return arguments[0]  # type: ignore[no-any-return]
         if kind == "multiple":
             return numbers.multiple_of(arguments[0], self._budget)
         return numbers.one_of(arguments[0], self._budget)
@@ -87,6 +89,7 @@ class StringAlgebra:
         self._formulas = formulas
         self._budget = budget
         self._known: dict[Atom, Dfa] = {}
+        self._lengths: dict[Dfa, tuple[int, int | None]] = {}
 
     def atom(self, atom: Atom, formula: int) -> Dfa:
         found = self._known.get(atom)
@@ -99,19 +102,35 @@ class StringAlgebra:
     def _read(self, atom: Atom, place: str | None) -> Dfa:
         kind, *arguments = atom
         if kind == "length":
-            return length_language(arguments[0], arguments[1], self._budget)
+            return self._length(arguments[0], arguments[1])
         if kind == "words":
             return Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget)
         if kind == "pattern":
             return regex_language(arguments[0], dialect="ecma", search=True, budget=self._budget, place=place)
+        if kind == "language":
+            return arguments[0]  # type: ignore[no-any-return]
         language = format_language(arguments[0], arguments[1])
         assert language is not None  # unknown formats are warned about and make no assertion
         return language
+
+    def _length(self, low: int, high: int | None) -> Dfa:
+        if high is not None and high < low:
+            return self.bottom
+        found = length_language(low, high, self._budget)
+        self._lengths[found] = (low, high)
+        return found
 
     def complement_of_atom(self, atom: Atom, formula: int) -> Dfa:
         return self.atom(atom, formula).complement(budget=self._budget)
 
     def intersection(self, parts: Sequence[Dfa]) -> Dfa:
+        if len(parts) < 2:
+            return parts[0] if parts else self.top
+        ranges = [self._lengths[part] for part in parts if part in self._lengths]
+        if len(ranges) > 1:  # one automaton for all bounds on the length
+            highs = [high for _, high in ranges if high is not None]
+            bounds = self._length(max(low for low, _ in ranges), min(highs, default=None))
+            parts = [bounds, *(part for part in parts if part not in self._lengths)]
         finite = [part for part in parts if part.size < 5_000 and part.is_finite]
         if finite and len(parts) > 1:
             return self._filtered(min(finite, key=lambda part: part.size), parts)

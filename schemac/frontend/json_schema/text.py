@@ -1,11 +1,11 @@
-"""JSON strings: from languages over code points to languages of their spelling in bytes.
+r"""JSON strings: from languages over code points to languages of their spelling in bytes.
 
-A text under constraints has exactly one spelling, the shortest (RFC 8259, section 7): raw UTF-8, ``\\"``, ``\\\\`` and
-``\\b \\f \\n \\r \\t``, and ``\\u00xx`` in lower case for the other control characters. One spelling per text makes the
+A text under constraints has exactly one spelling, the shortest (RFC 8259, section 7): raw UTF-8, ``\"``, ``\\`` and
+``\b \f \n \r \t``, and ``\u00xx`` in lower case for the other control characters. One spelling per text makes the
 lowering of a deterministic automaton deterministic:
 
     q -"é"-> r    becomes    q -C3-> . -A9-> r
-    q -"\\n"-> r   becomes    q -5C-> . -"n"-> r
+    q -"\n"-> r   becomes    q -5C-> . -"n"-> r
 
 Surrogate code points have no UTF-8 spelling (RFC 3629, section 3) and are left out. Strings without constraints may
 use every spelling; see `any_string_body`.
@@ -38,6 +38,9 @@ _PLAIN_CODES = np.array([code for code in range(0x80) if code not in ESCAPED])
 _HEX = b"0123456789abcdef"
 _LETTERS = b'\\"bfnrtu' + _HEX  # the bytes with a meaning inside an escape
 _BACKSLASH = 0x5C
+
+#: First and last code point, number of continuation bytes, lead byte without payload (RFC 3629, section 3).
+_UTF8 = ((0x80, 0x7FF, 1, 0xC0), (0x800, 0xFFFF, 2, 0xE0), (0x10000, CODE_POINTS, 3, 0xF0))
 
 
 def spell(text: str) -> bytes:
@@ -84,7 +87,7 @@ def quoted(texts: Dfa, budget: Budget | None = None) -> Dfa:
 
 @lru_cache(maxsize=1)
 def any_string_body() -> Dfa:
-    """Every string content of RFC 8259 section 7 in every spelling, without quotation marks; lone surrogates excepted."""
+    """Every string content of RFC 8259 section 7 in every spelling, without quotation marks and lone surrogates."""
     nfa = Nfa(BYTES)
     loop = nfa.start
     characters = Dfa.symbols(SCALARS - ESCAPED, CODE_POINTS)
@@ -132,15 +135,15 @@ class _Utf8Tree:
     _full: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def build(self, pieces: list[tuple[int, int, int]]) -> None:
-        """Fill in from `pieces`, ``(low, high, block)`` in order (RFC 3629, section 3: lead byte, then 1 to 3 more)."""
-        for first, last, level, lead in ((0x80, 0x7FF, 1, 0xC0), (0x800, 0xFFFF, 2, 0xE0), (0x10000, CODE_POINTS, 3, 0xF0)):
+        """Fill in from `pieces`, ``(low, high, block)`` in order."""
+        for first, last, level, lead in _UTF8:
             inside = [(max(a, first), min(b, last), block) for a, b, block in pieces if a <= last and b >= first]
             self.root += self._edges(inside, level, 0, lead)
 
     def _edges(
         self, pieces: list[tuple[int, int, int]], level: int, base: int, byte: int
     ) -> list[tuple[int, int, int]]:
-        """Edges of a node whose byte ``byte + i`` leads to the ``64 ** level`` code points from ``base + i * 64**level``."""
+        """Edges of a node where ``byte + i`` leads to the ``64**level`` code points from ``base + i * 64**level``."""
         shift = 6 * level
         size = 1 << shift
         edges: list[tuple[int, int, int]] = []
@@ -158,7 +161,8 @@ class _Utf8Tree:
                 add(byte + child, byte + child, self._node(partial, level, base + child * size))
                 partial.clear()
 
-        for low, high, block in pieces:
+        for first, high, block in pieces:
+            low = first
             while low <= high:
                 index = (low - base) >> shift
                 whole = ((high + 1 - base) >> shift) - index  # children from `index` on that this piece covers
@@ -280,7 +284,7 @@ def _stays_minimal(texts: Dfa, ends: IntArray, wide_rows: IntArray, escape_rows:
         return False
     # Every class must keep a symbol once surrogates are gone.
     scalar = (texts.starts < 0xD800) | (ends > 0xDFFF)
-    return len(np.unique(texts.classes[scalar])) == texts.table.shape[1]
+    return bool(len(np.unique(texts.classes[scalar])) == texts.table.shape[1])
 
 
 def _distinct_rows(table: IntArray, columns: IntArray) -> tuple[IntArray, NDArray[np.intp]]:
@@ -289,9 +293,8 @@ def _distinct_rows(table: IntArray, columns: IntArray) -> tuple[IntArray, NDArra
     number: dict[bytes, int] = {}
     data = chosen.tobytes()
     width = chosen.shape[1] * chosen.itemsize
-    which = np.fromiter(
-        (number.setdefault(data[at : at + width], len(number)) for at in range(0, len(data), width)), np.intp, len(chosen)
-    )
+    starts = range(0, len(data), width)
+    which = np.array([number.setdefault(data[at : at + width], len(number)) for at in starts], np.intp)
     rows = np.frombuffer(b"".join(number), np.int32).reshape(len(number), chosen.shape[1])
     return rows, which
 
@@ -361,13 +364,14 @@ def _byte_columns(class_of_ascii: IntArray, trees: list[_Utf8Tree], *, escapes: 
 
 
 def _add_escapes(table: IntArray, columns: IntArray, rows: IntArray, base: int) -> None:
-    """Six states per row: after ``\\``, after ``\\u``, ``\\u0``, ``\\u00``, ``\\u000`` and ``\\u001``."""
+    r"""Six states per row: after ``\``, after ``\u``, ``\u0``, ``\u00``, ``\u000`` and ``\u001``."""
     first = base + 6 * np.arange(len(rows))
     position = {code: index for index, code in enumerate(_ESCAPED_CODES.tolist())}
     for code, letter in SHORT_ESCAPES.items():
         table[first, columns[ord(letter)]] = rows[:, position[code]]
     # States that lead nowhere are not entered.
-    low, high = ((rows[:, _LONG_ESCAPES & ((_ESCAPED_CODES >> 4) == half)] >= 0).any(axis=1) for half in (0, 1))
+    low = (rows[:, _LONG_ESCAPES & (_ESCAPED_CODES < 0x10)] >= 0).any(axis=1)
+    high = (rows[:, _LONG_ESCAPES & (_ESCAPED_CODES >= 0x10)] >= 0).any(axis=1)
     zero = columns[0x30]
     for state, byte in ((0, columns[ord("u")]), (1, zero), (2, zero)):
         table[first + state, byte] = np.where(low | high, first + state + 1, -1)
@@ -399,12 +403,11 @@ def _add_trees(
             if target >= 0:
                 blocks.setdefault(target, position)
         block_target = chosen[:, list(blocks.values())]  # [rows served, blocks]
-        first = base + len(tree.nodes) * np.arange(len(served))
+        first = (base + len(tree.nodes) * np.arange(len(served))).astype(np.int32)
         base += len(tree.nodes) * len(served)
 
-        def targets(target: int, first: NDArray[np.intp] = first, ends: IntArray = block_target) -> NDArray[np.intp]:
-            found: NDArray[np.intp] = first + target if target >= 0 else ends[:, -2 - target]
-            return found
+        def targets(target: int, first: IntArray = first, ends: IntArray = block_target) -> IntArray:
+            return first + np.int32(target) if target >= 0 else ends[:, -2 - target]
 
         for node, edges in enumerate(tree.nodes):
             for low, high, target in edges:

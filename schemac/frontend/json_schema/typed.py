@@ -174,7 +174,7 @@ class Types:
         self._signatures: dict[int, Signature] = {}
         self._first: dict[Signature, int] = {}
         self.string_algebra = StringAlgebra(formulas, budget)
-        self.clashes = Clashes(self, budget)
+        self.clashes = Clashes(formulas, self._has_scalars)
         structured = _Structured(formulas, self.clashes, budget)
         constant = _Constant()
         self._constants = [(bit, Evaluation(formulas, bit, constant)) for bit in (NULL, FALSE_VALUE, TRUE_VALUE)]
@@ -220,16 +220,33 @@ class Types:
             found = numbers.one_of(members, self._budget)
         return found.intersect(numbers.integers(), self._budget) if outline.integral else found
 
+    def _has_scalars(self, formula: int, bit: int) -> bool:
+        """Whether some number, string or constant of the type `bit` satisfies a formula."""
+        if bit == NUMBER:
+            return not self._numbers(formula).is_empty
+        if bit == STRING:
+            return not self.strings(formula).is_empty
+        return any(allows(formula) for constant, allows in self._constants if constant == bit)
+
     def canonical(self, formula: int) -> int:
-        """The first formula met with the same signature; `FALSE` if no value is left."""
+        """The first formula met with the same signature; `FALSE` if it shows at once that no value is left."""
         signature = self.signature(formula)
-        if signature.is_empty:
+        if self._is_hopeless(signature):
             return FALSE
         return self._first[signature]
 
     def is_empty(self, formula: int) -> bool:
-        """Whether it shows at a glance that no value satisfies the formula."""
-        return self.clashes.is_empty(formula)
+        """Whether it shows at once that no value satisfies the formula."""
+        return self.canonical(formula) == FALSE
+
+    def _is_hopeless(self, signature: Signature) -> bool:
+        return (
+            not signature.constants
+            and signature.numbers.is_empty
+            and signature.strings.is_empty
+            and self.clashes.is_hopeless(signature.arrays)
+            and self.clashes.is_hopeless(signature.objects)
+        )
 
     def matches(self, pattern: str, key: str) -> bool:
         """Whether a pattern matches in a key."""

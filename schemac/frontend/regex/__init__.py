@@ -16,7 +16,14 @@ __all__ = ["Dialect", "Node", "lower", "parse", "regex_language", "regex_module"
 
 
 def regex_language(
-    text: str, *, dialect: Dialect, search: bool, flags: str = "", budget: Budget | None = None, place: str = ""
+    text: str,
+    *,
+    dialect: Dialect,
+    search: bool,
+    flags: str = "",
+    budget: Budget | None = None,
+    place: str = "",
+    longest: int | None = None,
 ) -> Dfa:
     """The language of a pattern over code points (Unicode scalar values).
 
@@ -27,6 +34,7 @@ def regex_language(
         flags: letters that hold for the whole pattern: i, m, s, and of the rust dialect x.
         budget: what may be used; a default one if None.
         place: where the pattern stands, for errors.
+        longest: if given, the caller intersects with a length limit of so many characters; see `lower`.
 
     Raises:
         SourceError: the pattern is malformed.
@@ -34,7 +42,7 @@ def regex_language(
         BudgetExceeded: it needs too many states or too much time.
     """
     node = parse(text, dialect=dialect, flags=flags, place=place)
-    return lower(node, search=search, budget=budget, place=place)
+    return lower(node, search=search, budget=budget, place=place, longest=longest)
 
 
 def regex_module(

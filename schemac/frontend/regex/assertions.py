@@ -29,7 +29,7 @@ from schemac.frontend.regex.thompson import Facts, Thompson, survey
 from schemac.ir.charset import CODE_POINTS, SCALARS, CharSet
 from schemac.ir.dfa import Dfa
 from schemac.ir.minimize import IntArray, Table
-from schemac.ir.nfa import symbol_classes
+from schemac.ir.nfa import Nfa, symbol_classes
 
 Obligation = tuple[int, int]  # (number of a language, state in it)
 Obligations = frozenset[Obligation]
@@ -50,6 +50,7 @@ def assertion_language(root: Node, facts: Facts, budget: Budget) -> Dfa:
 class _Machine:
     """A tree as an automaton with guards on edges."""
 
+    nfa: Nfa
     edges: list[list[tuple[int, int]]]  # per node: (bits of symbols, target)
     epsilons: list[list[int]]
     guards: dict[int, list[tuple[Guard, int]]]
@@ -142,7 +143,7 @@ class _Assertions:
             nfa.symbols(end, CharSet(((0, self.width - 1),)), end)
         bits = [sum(((1 << (high - low + 1)) - 1) << low for low, high in label) for label in nfa.labels]
         edges = [[(bits[label], target) for label, target in row] for row in nfa.edges]
-        return _Machine(edges, nfa.epsilons, guards, end, absorbing, tuple(sorted(asked)), {})
+        return _Machine(nfa, edges, nfa.epsilons, guards, end, absorbing, tuple(sorted(asked)), {})
 
     def asked(self, guard: Guard) -> set[int]:
         """The trackers that a guard needs."""
@@ -304,7 +305,7 @@ class _Assertions:
         if machine.absorbing and (machine.end, _NONE) in seen:
             return frozenset(((machine.end, _NONE),))
         kept = [(node, some) for node, some in seen if machine.edges[node] or node == machine.end]
-        return _without_stricter(kept)
+        return _without_stricter(kept, machine.nfa)
 
     def ask(self, guard: Guard, trackers: dict[int, int | Configurations]) -> int | bool:
         """Whether a guard holds here, or the number of the language in which the rest must be for it to hold."""
@@ -388,22 +389,22 @@ class _Assertions:
         return Dfa.from_table(self.width - 1, Table(symbols, symbols, table, np.array(accepting, np.bool_)))
 
 
-def _without_stricter(configurations: list[Configuration]) -> Configurations:
-    """Drop each configuration that another one, at the same node with fewer obligations, makes superfluous."""
-    by_node: dict[int, list[Obligations]] = {}
-    for node, obligations in configurations:
-        by_node.setdefault(node, []).append(obligations)
-    if len(by_node) == len(configurations):
+def _without_stricter(configurations: list[Configuration], nfa: Nfa) -> Configurations:
+    """Drop each configuration that another one, with a node that accepts as much and no other obligations, covers."""
+    if len(configurations) < 2:
         return frozenset(configurations)
-    kept = []
-    for node, sets in by_node.items():
-        sets.sort(key=len)
-        smallest: list[Obligations] = []
-        for obligations in sets:
-            if not any(smaller <= obligations for smaller in smallest):
-                smallest.append(obligations)
-        kept += [(node, obligations) for obligations in smallest]
-    return frozenset(kept)
+    by_obligations: dict[Obligations, list[int]] = {}
+    for node, obligations in configurations:
+        by_obligations.setdefault(obligations, []).append(node)
+    kept: list[tuple[Obligations, frozenset[int]]] = []
+    for obligations in sorted(by_obligations, key=lambda some: (len(some), sorted(some))):
+        nodes = nfa.prune(frozenset(by_obligations[obligations]))
+        for fewer, others in kept:
+            if fewer <= obligations:
+                nodes = frozenset(node for node in nodes if not any(nfa.covers(other, node) for other in others))
+        if nodes:
+            kept.append((obligations, nodes))
+    return frozenset((node, obligations) for obligations, nodes in kept for node in nodes)
 
 
 def _character_sets(root: Node) -> list[CharSet]:

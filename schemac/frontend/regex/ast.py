@@ -74,14 +74,29 @@ NOTHING = Chars(CharSet())
 
 
 def concat(parts: Iterable[Node]) -> Node:
-    """The parts one after another."""
+    """The parts one after another; neighbouring repetitions of one character set become one."""
     flat: list[Node] = []
     for part in parts:
-        if isinstance(part, Concat) and len(part.parts) <= _FLATTEN:
-            flat += part.parts
-        else:
-            flat.append(part)
+        for inner in part.parts if isinstance(part, Concat) and len(part.parts) <= _FLATTEN else (part,):
+            joined = _joined(flat[-1], inner) if flat and isinstance(inner, (Chars, Repeat)) else None
+            if joined is None:
+                flat.append(inner)
+            else:
+                flat[-1] = joined
     return flat[0] if len(flat) == 1 else Concat(tuple(flat)) if flat else EMPTY
+
+
+def _joined(left: Node, right: Chars | Repeat) -> Node | None:
+    """One repetition for two neighbours, at least one of them a repetition, of the same character set."""
+    one = left.body if isinstance(left, Repeat) else left
+    two = right.body if isinstance(right, Repeat) else right
+    if one is left and two is right or not isinstance(one, Chars) or not isinstance(two, Chars):
+        return None
+    if one.symbols != two.symbols:
+        return None
+    low, high = (left.low, left.high) if isinstance(left, Repeat) else (1, 1)
+    more, most = (right.low, right.high) if isinstance(right, Repeat) else (1, 1)
+    return Repeat(one, min(low + more, MANY), None if high is None or most is None else min(high + most, MANY))
 
 
 def alternate(parts: Iterable[Node]) -> Node:

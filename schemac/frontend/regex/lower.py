@@ -13,7 +13,7 @@ from schemac.budget import Budget
 from schemac.frontend.regex import ast
 from schemac.frontend.regex.assertions import assertion_language
 from schemac.frontend.regex.ast import Alternation, Anchor, Chars, Concat, Look, Node
-from schemac.frontend.regex.thompson import Facts, Thompson, survey
+from schemac.frontend.regex.thompson import Facts, Thompson, survey, without_idle_counts
 from schemac.ir.charset import CODE_POINTS, SCALARS, CharSet
 from schemac.ir.dfa import Dfa, union_all
 from schemac.ir.nfa import Nfa
@@ -23,7 +23,9 @@ _ANY_TEXT = ast.repeat(_ANY, 0, None)
 _MAX_SPLITS = 30  # how deep leading lookarounds and alternatives are split off before the general method takes over
 
 
-def lower(node: Node, *, search: bool, budget: Budget | None = None, place: str = "") -> Dfa:
+def lower(
+    node: Node, *, search: bool, budget: Budget | None = None, place: str = "", longest: int | None = None
+) -> Dfa:
     """The texts (of Unicode scalar values) that match.
 
     Args:
@@ -31,6 +33,8 @@ def lower(node: Node, *, search: bool, budget: Budget | None = None, place: str 
         search: whether a match anywhere in the text is enough; else the whole text must match.
         budget: what may be used; a default one if None.
         place: where the pattern stands, for errors.
+        longest: if given, longer texts do not matter, as the caller intersects with a length limit; the result may
+            have any of them, and may be much smaller.
 
     Raises:
         BudgetExceeded: too many states, or too late.
@@ -39,6 +43,9 @@ def lower(node: Node, *, search: bool, budget: Budget | None = None, place: str 
     with budget.at(place or None):
         facts = Facts()
         survey(node, facts)
+        if longest is not None:
+            node = without_idle_counts(node, longest, facts)
+            survey(node, facts)
         budget.spend("regex_states", facts.size[id(node)])
         return _language(node, not search, not search, facts, budget, 0)
 
@@ -46,7 +53,9 @@ def lower(node: Node, *, search: bool, budget: Budget | None = None, place: str 
 def _language(node: Node, left: bool, right: bool, facts: Facts, budget: Budget, depth: int) -> Dfa:
     """The whole texts in which `node` matches; `left` and `right` tell whether the match must reach that end."""
     branches = _branches(node, left, right)
-    worst = max((facts.asserts.get(id(branch), 2) for branch, _, _ in branches), default=0)
+    for branch, _, _ in branches:
+        survey(branch, facts)
+    worst = max(facts.asserts[id(branch)] for branch, _, _ in branches)
     if worst < 2:
         return _plain(branches, facts, budget)
     if len(branches) > 1 and depth < _MAX_SPLITS:
@@ -60,13 +69,20 @@ def _language(node: Node, left: bool, right: bool, facts: Facts, budget: Budget,
         while right and begin < end and isinstance(part := parts[end - 1], Look) and not part.ahead:
             end -= 1
         if (begin, end) != (0, len(parts)):
-            result = _language(_known(parts[begin:end], facts), left, right, facts, budget, depth + 1)
+            found: list[tuple[Dfa, bool]] = []
             for part in parts[:begin] + parts[end:]:
                 assert isinstance(part, Look)
                 inner = (part.body, True, False) if part.ahead else (part.body, False, True)
-                found = _language(*inner, facts, budget, depth + 1)
-                combine = result.difference if part.negative else result.intersect
-                result = combine(found, budget=budget)
+                found.append((_language(*inner, facts, budget, depth + 1), part.negative))
+            rest = _known(parts[begin:end], facts)
+            limits = [length for some, negative in found if not negative and (length := some.max_length) is not None]
+            if limits:
+                rest = without_idle_counts(rest, min(limits), facts)
+                survey(rest, facts)
+            result = _language(rest, left, right, facts, budget, depth + 1)
+            # Small automata first keep the products small.
+            for some, negative in sorted(found, key=lambda pair: pair[0].size):
+                result = (result.difference if negative else result.intersect)(some, budget=budget)
             return result
     whole: Node = ast.alternate(
         ast.concat([*([] if at_left else [_ANY_TEXT]), branch, *([] if at_right else [_ANY_TEXT])])
@@ -79,6 +95,13 @@ def _language(node: Node, left: bool, right: bool, facts: Facts, budget: Budget,
 def _known(parts: tuple[Node, ...], facts: Facts) -> Node:
     """The concatenation of parts, surveyed."""
     node = ast.concat(parts)
+    survey(node, facts)
+    return node
+
+
+def _known_alternation(parts: list[Node], facts: Facts) -> Node:
+    """The alternation of parts, surveyed."""
+    node = ast.alternate(parts)
     survey(node, facts)
     return node
 
@@ -119,7 +142,12 @@ def _plain(branches: list[tuple[Node, bool, bool]], facts: Facts, budget: Budget
         search = nfa.node()
         nfa.epsilon(nfa.start, search)
         nfa.labelled(search, any_char, search)
+    # Alternatives with the same ends belong together: word lists among them are cheap.
+    together: dict[tuple[bool, bool], list[Node]] = {}
     for branch, left, right in branches:
+        together.setdefault((left, right), []).append(branch)
+    for (left, right), parts in together.items():
+        branch = parts[0] if len(parts) == 1 else _known_alternation(parts, facts)
         source = nfa.node()
         nfa.epsilon(nfa.start if left else search, source)
         thompson.add(branch, source, ends[right])

