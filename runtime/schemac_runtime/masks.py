@@ -37,22 +37,43 @@ def mask_rows(bitmask: Any, words: int) -> Int32:
 
 def write_mask(out: Int32, mask: Mask) -> None:
     """Write one mask over the row `out`, int32 [>= words]."""
-    dense, sparse, more = mask
+    dense, parts, rows, clear, over = mask
     if dense is None:
         out.fill(0)
-        if sparse:
-            words, bits = sparse[0]
-            out[words] = bits
-            sparse = sparse[1:]
     elif len(out) == len(dense):
         out[:] = dense
     else:
         out[: len(dense)] = dense
         out[len(dense) :] = 0
-    for words, bits in sparse:
+    for words, bits in parts:
         out[words] |= bits
-    for row in more:
+    for row in rows:
         out[: len(row)] |= row
+    if clear is not None:
+        for words, bits in clear.parts:
+            out[words] &= ~bits
+        if clear.dense is not None:
+            out[: len(clear.dense)] &= ~clear.dense
+    if over is not None:
+        or_mask(out, over)
+
+
+def or_mask(out: Int32, mask: Mask) -> None:
+    """Allow in `out` what `mask` allows besides."""
+    dense, parts, rows, clear, over = mask
+    if clear is not None:
+        extra = np.zeros_like(out)
+        write_mask(extra, mask)
+        out |= extra
+        return
+    if dense is not None:
+        out[: len(dense)] |= dense
+    for words, bits in parts:
+        out[words] |= bits
+    for row in rows:
+        out[: len(row)] |= row
+    if over is not None:
+        or_mask(out, over)
 
 
 def count_allowed(row: Int32) -> int:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.masks import count_allowed, mask_rows, write_mask
-from schemac_runtime.program import EXIT, Int32, Mask, Program, sparse_part
+from schemac_runtime.masks import count_allowed, mask_rows, or_mask, write_mask
+from schemac_runtime.program import EMPTY_MASK, EXIT, NO_ROW, Int32, Mask, Program, sparse_part
 
 
 class Frame:
@@ -92,28 +92,42 @@ class Matcher:
             words, bits = self._stop_part
             out[words] = bits
             return
-        base: list[Int32] = []
-        parts: list[tuple[Int32, Int32]] = []
+        out.fill(0)
         for state, frame in now:
-            dense, sparse, more = frame.masks.get(state) or self._mask(state, frame)
-            base += ([] if dense is None else [dense]) + list(more)
-            parts += sparse
-        write_mask(out, (base[0] if base else None, tuple(parts), tuple(base[1:])))
+            or_mask(out, frame.masks.get(state) or self._mask(state, frame))
 
     def _mask(self, state: int, frame: Frame) -> Mask:
         """The mask of one configuration; kept at its frame."""
         program = self.program
-        dense, sparse, more = program.state_mask(state)
-        if program.stacked[state]:
-            rows: list[Int32] = [] if dense is None else [dense]
-            parts = list(sparse)
-            here: Configuration | None = (state, frame)
-            while here is not None:
-                here = self._add_below(*here, rows, parts)
-            dense, sparse, more = (rows[0] if rows else None), tuple(parts), tuple(rows[1:])
-        mask: Mask = dense, sparse, more
+        if not program.stacked[state]:
+            mask = program.state_mask(state)
+        else:
+            own = self._own_mask(state, frame)
+            default = program.default_state[state]
+            if default < 0:
+                mask = own
+            else:
+                ret = program.default_return[state]
+                below = frame if ret < 0 else frame.push(ret)
+                mask = below.masks.get(default) or self._mask(default, below)
+                clear = program.clear_row[state]
+                if clear != NO_ROW or own != EMPTY_MASK:
+                    # A default has no default: its mask clears nothing.
+                    mask = mask._replace(clear=program.row_mask(clear), over=own)
         frame.masks[state] = mask
         return mask
+
+    def _own_mask(self, state: int, frame: Frame) -> Mask:
+        """What a configuration allows without its default."""
+        dense, parts, _, _, _ = self.program.state_mask(state)
+        rows: list[Int32] = [] if dense is None else [dense]
+        sparse = list(parts)
+        here: Configuration | None = (state, frame)
+        while here is not None:
+            here = self._add_below(*here, rows, sparse)
+        if not rows and not sparse:
+            return EMPTY_MASK
+        return Mask(rows[0] if rows else None, tuple(sparse), tuple(rows[1:]))
 
     def _add_below(
         self, state: int, frame: Frame, rows: list[Int32], parts: list[tuple[Int32, Int32]]
@@ -129,26 +143,24 @@ class Matcher:
             tokens = [program.tokens_of_class(c) for c, rest in program.exits(state) if self._allows(rest, frame)]
             if tokens:
                 parts.append(sparse_part(np.concatenate(tokens)))
-        source = state
-        while source >= 0:
-            low, high = program.below_start[source], program.below_start[source + 1]
-            index = bisect_left(program.below_return, frame.ret, low, high)
-            if index < high and program.below_return[index] == frame.ret:
-                self._add_row(program.below_row[index], rows, parts)
-                for deep in range(program.deep_start[index], program.deep_start[index + 1]):
-                    if self._allows(program.deep_rest[deep], parent):
-                        self._add_row(program.deep_row[deep], rows, parts)
-            source = program.default_state[source]
+        low, high = program.below_start[state], program.below_start[state + 1]
+        index = bisect_left(program.below_return, frame.ret, low, high)
+        if index < high and program.below_return[index] == frame.ret:
+            self._add_row(program.below_row[index], rows, parts)
+            for deep in range(program.deep_start[index], program.deep_start[index + 1]):
+                if self._allows(program.deep_rest[deep], parent):
+                    self._add_row(program.deep_row[deep], rows, parts)
         if not program.accepting[state]:
             return None
+        # A state that may be returned to has no default.
         self._add_row(program.state_row[frame.ret], rows, parts)
         return frame.ret, parent
 
     def _add_row(self, row: int, rows: list[Int32], parts: list[tuple[Int32, Int32]]) -> None:
-        dense, sparse, _ = self.program.row_mask(row)
-        if dense is not None:
-            rows.append(dense)
-        parts.extend(sparse)
+        mask = self.program.row_mask(row)
+        if mask.dense is not None:
+            rows.append(mask.dense)
+        parts.extend(mask.parts)
 
     def _allows(self, symbol_class: int, frame: Frame) -> bool:
         """Whether the text of a class can be read after returning to the top of the stack `frame`."""
@@ -182,13 +194,13 @@ class Matcher:
             # The common case: one configuration, and the token stays in its frame.
             program = self.program
             state, frame = now[0]
-            if 0 <= token < program.vocab_size:
+            if 0 <= token < program.vocab_size and not program.accepting[state]:
                 symbol_class = program.token_class[token]
                 low, high = program.edge_start[state], program.edge_start[state + 1]
                 edge = bisect_left(program.edge_class, symbol_class, low, high)
                 if edge < high and program.edge_class[edge] == symbol_class:
                     target = program.edge_value[edge]
-                    if target >= 0 and not program.accepting[state]:
+                    if target >= 0:
                         self._history.append(now)
                         if program.returns_only[target] or program.enter_state[target] >= 0:
                             self._now = (self._settled(target, frame),)
@@ -217,7 +229,10 @@ class Matcher:
         for state, frame, symbol_class in work:  # grows while we walk it, and holds nothing twice
             edge = program.edge(state, symbol_class)
             parent = frame.parent
-            if edge >= 0:
+            if edge < 0 and program.default_state[state] >= 0:
+                ret = program.default_return[state]
+                work.append((program.default_state[state], frame if ret < 0 else frame.push(ret), symbol_class))
+            elif edge >= 0:
                 for context, target in program.outcomes(edge):
                     if context == EXIT:
                         if parent is not None and (rest := (frame.ret, parent, target)) not in work:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,8 @@ class Tables:
 
     Attributes:
         token_class: int32 [V].
-        default_state: int32 [N]: the state whose edges a state has for all classes that it has no edge of its own for, or -1.
+        default_state, default_return: int32 [N]: for classes that it has no edge of its own for, a state does what its
+            default state does with `default_return` pushed below (-1: nothing pushed); -1 for no default.
         edge_start: int32 [N + 1]; edge_class, edge_value: int32 [E], CSR by state, classes ascending. A value v >= 0
             is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes; `NO_EDGE` is none.
         multi_start: int32 [M + 1]; multi_context, multi_target: int32. With context >= 0: push its returns, be in
@@ -48,6 +49,8 @@ class Tables:
         returns_only: uint8 [N]; a state that can do nothing but return.
         state_row: int32 [N], the mask of the tokens that a state allows whatever the stack holds: r >= 0 is a dense
             row, r < 0 the sparse row -1 - r, `NO_ROW` none.
+        clear_row: int32 [N], for states with a default, coded alike: their mask is that of the default without these tokens,
+            and with those of `state_row`.
         dense: int32 [D, W], bit t % 32 of word t // 32 = token t is allowed.
         sparse_start: int32 [S + 1]; sparse_word, sparse_bits: int32, the non-zero words of a row.
         below_start: int32 [N + 1]; below_return, below_row: int32 [Q], CSR by state: what a state allows in addition
@@ -62,6 +65,7 @@ class Tables:
 
     token_class: Int32
     default_state: Int32
+    default_return: Int32
     edge_start: Int32
     edge_class: Int32
     edge_value: Int32
@@ -75,6 +79,7 @@ class Tables:
     enter_return: Int32
     returns_only: npt.NDArray[np.uint8]
     state_row: Int32
+    clear_row: Int32
     dense: Int32
     sparse_start: Int32
     sparse_word: Int32
@@ -96,9 +101,25 @@ class Tables:
         return [field.name for field in fields(cls)]
 
 
-#: A mask: a dense row or None, sparse parts (words, bits) to OR in, further dense rows to OR in.
-Mask = tuple["Int32 | None", tuple[tuple[Int32, Int32], ...], tuple[Int32, ...]]
-EMPTY_MASK: Mask = (None, (), ())
+class Mask(NamedTuple):
+    """How to write a mask: over `base`, OR the parts and rows, clear the tokens of `clear`, then write `over` on top.
+
+    Attributes:
+        dense: a row to start from, or None for an empty one.
+        parts: (words, bits) to OR in.
+        rows: further rows to OR in.
+        clear: a mask of tokens to take away from what is there so far, or None.
+        over: a mask to OR in at last, or None.
+    """
+
+    dense: Int32 | None = None
+    parts: tuple[tuple[Int32, Int32], ...] = ()
+    rows: tuple[Int32, ...] = ()
+    clear: Mask | None = None
+    over: Mask | None = None
+
+
+EMPTY_MASK = Mask()
 
 
 class Program:
@@ -120,6 +141,7 @@ class Program:
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
         self.token_class = memoryview(tables.token_class)
         self.default_state = memoryview(tables.default_state)
+        self.default_return = memoryview(tables.default_return)
         self.edge_start = memoryview(tables.edge_start)
         self.edge_class = memoryview(tables.edge_class)
         self.edge_value = memoryview(tables.edge_value)
@@ -131,6 +153,7 @@ class Program:
         self.enter_state = memoryview(tables.enter_state)
         self.enter_return = memoryview(tables.enter_return)
         self.state_row = memoryview(tables.state_row)
+        self.clear_row = memoryview(tables.clear_row)
         self.sparse_start = memoryview(tables.sparse_start)
         self.below_start = memoryview(tables.below_start)
         self.below_return = memoryview(tables.below_return)
@@ -139,8 +162,7 @@ class Program:
         self.deep_row = memoryview(tables.deep_row)
         self.deep_rest = memoryview(tables.deep_rest)
         self.below_on_use = bool(tables.below_on_use[0])
-        below = np.diff(tables.below_start) > 0
-        below |= below[tables.default_state] & (tables.default_state >= 0)
+        below = (np.diff(tables.below_start) > 0) | (tables.default_state >= 0)
         #: uint8 [N]: states whose mask depends on the stack.
         self.stacked = memoryview((below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8))
         self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
@@ -164,33 +186,27 @@ class Program:
         return Matcher(self, stop_ids)
 
     def edge(self, state: int, symbol_class: int) -> int:
-        """The position of (state, class) in the edge arrays, inherited or own, or -1."""
-        while state >= 0:
-            low, high = self.edge_start[state], self.edge_start[state + 1]
-            found = bisect_left(self.edge_class, symbol_class, low, high)
-            if found < high and self.edge_class[found] == symbol_class:
-                return found if self.edge_value[found] != NO_EDGE else -1
-            state = self.default_state[state]
-        return -1
+        """The position of (state, class) among the edges of the state itself, or -1. It may hold `NO_EDGE`."""
+        low, high = self.edge_start[state], self.edge_start[state + 1]
+        found = bisect_left(self.edge_class, symbol_class, low, high)
+        return found if found < high and self.edge_class[found] == symbol_class else -1
 
     def outcomes(self, edge: int) -> Iterator[tuple[int, int]]:
         """(context or `EXIT`, target) of an edge."""
         value = self.edge_value[edge]
         if value >= 0:
             yield 0, value
+        if value >= 0 or value == NO_EDGE:
             return
         for index in range(self.multi_start[-1 - value], self.multi_start[-value]):
             yield self.multi_context[index], self.multi_target[index]
 
     def exits(self, state: int) -> Iterator[tuple[int, int]]:
         """(class, class of the rest) of the texts that end the frame of `state`."""
-        while state >= 0:
-            for edge in range(self.edge_start[state], self.edge_start[state + 1]):
-                if self.edge_value[edge] != NO_EDGE:
-                    for context, target in self.outcomes(edge):
-                        if context == EXIT:
-                            yield self.edge_class[edge], target
-            state = self.default_state[state]
+        for edge in range(self.edge_start[state], self.edge_start[state + 1]):
+            for context, target in self.outcomes(edge):
+                if context == EXIT:
+                    yield self.edge_class[edge], target
 
     def chain(self, context: int) -> tuple[int, ...]:
         """The return states that a context pushes, first pushed first."""
@@ -206,11 +222,11 @@ class Program:
     def row_mask(self, row: int) -> Mask:
         """The mask of a coded row number, see `Tables.state_row`."""
         if row >= 0:
-            return self.tables.dense[row], (), ()
+            return Mask(self.tables.dense[row])
         if row == NO_ROW:
             return EMPTY_MASK
         low, high = self.sparse_start[-1 - row], self.sparse_start[-row]
-        return None, ((self.tables.sparse_word[low:high], self.tables.sparse_bits[low:high]),), ()
+        return Mask(None, ((self.tables.sparse_word[low:high], self.tables.sparse_bits[low:high]),))
 
     def state_mask(self, state: int) -> Mask:
         """What a state allows whatever lies below."""
@@ -296,8 +312,9 @@ def verify_tables(t: Tables) -> None:
     plain = t.edge_value[t.edge_value != NO_EDGE]
     if plain.size and (int(plain.min()) <= -len(t.multi_start) or int(plain.max()) >= states):
         fail("edge_value", "names a state or list that is not there")
-    length("default_state", states)
-    within("default_state", -1, states)
+    for name in ("default_state", "default_return"):
+        length(name, states)
+        within(name, -1, states)
     if (t.default_state[t.default_state[t.default_state >= 0]] >= 0).any():
         fail("default_state", "a default state has no default itself")
     offsets("multi_start", len(t.multi_start) - 1, len(t.multi_context))
@@ -319,8 +336,9 @@ def verify_tables(t: Tables) -> None:
     if ((t.enter_state >= 0) != (t.enter_return >= 0)).any():
         fail("enter_return", "does not go with enter_state")
     length("returns_only", states)
-    length("state_row", states)
-    row_codes("state_row")
+    for name in ("state_row", "clear_row"):
+        length(name, states)
+        row_codes(name)
     row_codes("below_row")
     offsets("sparse_start", len(t.sparse_start) - 1, len(t.sparse_word))
     length("sparse_bits", len(t.sparse_word))

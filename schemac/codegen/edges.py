@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from schemac.codegen.relations import DEAD, Relations, among, ranges
+from schemac.codegen.relations import DEAD, Relations, ranges
 from schemac_runtime.program import EXIT, NO_EDGE
 
 Int32 = npt.NDArray[np.int32]
@@ -79,37 +79,3 @@ class Edges:
             "multi_context": self.context[members].astype(np.int32),
             "multi_target": self.target[members].astype(np.int32),
         }
-
-
-def disinherit(edges: Edges, default: Int32, classes: int) -> tuple[Edges, Int32]:
-    """Give outcomes of their own to states that hide an exit of their default; all others may inherit exits whole."""
-    exits = edges.context == EXIT
-    exiting = np.unique(edges.origin[exits] * classes + edges.symbol_class[exits])
-    if not len(exiting):
-        return edges, default
-    heir = default[edges.origin] >= 0
-    inherited = default[edges.origin] * np.int64(classes) + edges.symbol_class
-    hiding = np.unique(edges.origin[heir & among(inherited, exiting)])
-    if not len(hiding):
-        return edges, default
-    start = np.searchsorted(edges.origin, default[hiding])
-    length = np.searchsorted(edges.origin, default[hiding], side="right") - start
-    index = ranges(start, length)
-    origin = np.repeat(hiding, length)
-    own = np.unique(edges.origin[heir] * classes + edges.symbol_class[heir])
-    wanted = ~among(origin * classes + edges.symbol_class[index], own)
-    index, origin = index[wanted], origin[wanted]
-    shown = ~((edges.context == HIDDEN) & np.isin(edges.origin, hiding))
-    columns = [
-        np.concatenate([mine[shown], copied])
-        for mine, copied in (
-            (edges.origin, origin),
-            (edges.symbol_class, edges.symbol_class[index]),
-            (edges.context, edges.context[index]),
-            (edges.target, edges.target[index]),
-        )
-    ]
-    order = np.lexsort(tuple(reversed(columns)))
-    after = default.copy()
-    after[hiding] = -1
-    return Edges(*(column[order] for column in columns)), after

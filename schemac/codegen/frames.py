@@ -47,6 +47,7 @@ class Frames:
         self._arrays: tuple[Int64, Int64] = (np.zeros(1, dtype=np.int64), np.full(1, -1, dtype=np.int64))
         self._chains: list[tuple[int, ...]] = []
         self._pushed: dict[tuple[int, int], int] = {}
+        self._below: dict[int, int] = {}
         self._close_calls()
 
     def _close_calls(self) -> None:
@@ -120,6 +121,26 @@ class Frames:
                 for state in self._chains[number]:
                     known = self.push_one(known, state)
                 self._pushed[here, number] = known
+            made[index] = known
+        return made[inverse.reshape(-1)]
+
+    def put_below(self, context: Int64, state: Int64) -> Int64:
+        """The contexts with one return state below all that they push."""
+        keys = context * self._automaton.states + state
+        unique, inverse = np.unique(keys, return_inverse=True)
+        made = np.empty(len(unique), dtype=np.int64)
+        for index, key in enumerate(unique.tolist()):
+            known = self._below.get(key)
+            if known is None:
+                here, bottom = divmod(key, self._automaton.states)
+                chain = []
+                while here:
+                    chain.append(self.top[here])
+                    here = self.parent[here]
+                known = self.push_one(0, bottom)
+                for pushed in reversed(chain):
+                    known = self.push_one(known, pushed)
+                self._below[key] = known
             made[index] = known
         return made[inverse.reshape(-1)]
 

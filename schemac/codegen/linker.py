@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.codegen.defaults import default_states
-from schemac.codegen.edges import Edges, disinherit
+from schemac.codegen.defaults import default_states, no_defaults
+from schemac.codegen.edges import Edges
+from schemac.codegen.frames import Frames
 from schemac.codegen.liveness import live_outcomes, spells_all
 from schemac.codegen.relations import DEAD, EMPTY, Relations, among, ranges
 from schemac.codegen.rows import RowTable
@@ -40,24 +41,25 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     if not vocabulary.stop_ids:
         raise LinkError("the vocabulary has no token that ends a text", hint="name one with Vocabulary.with_stop_ids")
     complete = spells_all(automaton, vocabulary)
-    default = default_states(automaton) if complete else np.full(automaton.states, -1, dtype=np.int32)
-    relations = Relations(automaton, default, budget)
+    frames = Frames(automaton, budget)
+    defaults = default_states(automaton, frames) if complete else no_defaults(automaton)
+    relations = Relations(automaton, frames, defaults, budget)
     token_relation = _token_relations(automaton, vocabulary, relations)
     number = _number(relations, token_relation)
     edges = Edges.of(relations, number)
     token_class = number[token_relation].astype(np.int32)
     if not complete:
         edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
-    edges, default = disinherit(edges, default, int(number.max()) + 1)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
-    state_row = _state_rows(edges, default, table, int(number.max()) + 1)
+    state_row, clear_row = _state_rows(edges, defaults.state, table, int(number.max()) + 1)
     below = _below(automaton, relations, edges, number, table)
     dense, sparse_start, sparse_word, sparse_bits = table.arrays()
     enters = relations.frames.enters
     tables = Tables(
         token_class=token_class,
-        default_state=default,
+        default_state=defaults.state,
+        default_return=defaults.ret,
         **edges.arrays(automaton.states),
         context_parent=np.array(relations.frames.parent, dtype=np.int32),
         context_top=np.array(relations.frames.top, dtype=np.int32),
@@ -66,6 +68,7 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         enter_return=relations.frames.enter_return.astype(np.int32),
         returns_only=relations.frames.returns_only.astype(np.uint8),
         state_row=state_row,
+        clear_row=clear_row,
         dense=dense,
         sparse_start=sparse_start,
         sparse_word=sparse_word,
@@ -115,36 +118,22 @@ def _number(relations: Relations, token_relation: Int32) -> Int32:
     return number
 
 
-def _state_rows(edges: Edges, default: Int32, table: RowTable, classes: int) -> Int32:
-    """int32 [N]: the coded row of each state, see `Tables.state_row`.
+def _state_rows(edges: Edges, default: Int32, table: RowTable, classes: int) -> tuple[Int32, Int32]:
+    """(state_row, clear_row) int32 [N]: the coded rows of each state, see `Tables`.
 
-    A state with a default has the row of its default, unless its own outcomes add or remove a token.
+    A state with a default has the mask of its default without the tokens for which it has an entry of its own that
+    is no outcome within its frame, and with those that it allows and its default does not.
     """
-    states = len(default)
     local = edges.local
     group, member = _distinct(edges.origin[local], edges.symbol_class[local])
-    inheriting = default[group] >= 0
-    rows = table.rows_of(group[~inheriting], member[~inheriting], states)
-    heirs = np.flatnonzero(default >= 0)
-    if not len(heirs):
-        return rows
-    rows[heirs] = rows[default[heirs]]
     live = group * classes + member  # ascending
-    own_group, own_member = _distinct(edges.origin, edges.symbol_class)
-    own = default[own_group] >= 0
-    own_group, own_member = own_group[own], own_member[own]
-    mine = among(own_group * classes + own_member, live)
-    theirs = among(default[own_group] * np.int64(classes) + own_member, live)
-    differing = np.unique(own_group[mine != theirs])
-    if len(differing):
-        low = np.searchsorted(group, default[differing])
-        length = np.searchsorted(group, default[differing], side="right") - low
-        inherited = member[ranges(low, length)] + np.repeat(differing, length) * classes
-        inherited = inherited[~among(inherited, own_group * classes + own_member)]
-        added = live[np.isin(group, differing)]
-        full = np.sort(np.concatenate([inherited, added]))
-        rows[differing] = table.rows_of(full // classes, full % classes, states)[differing]
-    return rows
+    inherited = default[group] * np.int64(classes) + member
+    added = (default[group] < 0) | ~among(inherited, live)
+    state_row = table.rows_of(group[added], member[added], len(default))
+    heir = default[edges.origin] >= 0
+    own_group, own_member = _distinct(edges.origin[heir], edges.symbol_class[heir])
+    gone = ~among(own_group * classes + own_member, live)
+    return state_row, table.rows_of(own_group[gone], own_member[gone], len(default))
 
 
 def _distinct(group: Int64, member: Int64) -> tuple[Int64, Int64]:
@@ -177,7 +166,8 @@ def _below(
     deep_origin, deep_ret, deep_class, deep_rest = (
         np.concatenate(parts) for parts in zip(*deep, skippable, strict=True)
     )
-    key = np.unique(np.concatenate([origin[source] * n + ret, deep_origin * n + deep_ret]))
+    key = np.sort(np.concatenate([origin[source] * n + ret, deep_origin * n + deep_ret]), kind="stable")
+    key = key[np.concatenate([np.ones(min(1, len(key)), np.bool_), key[1:] != key[:-1]])]
     near = np.searchsorted(key, (origin[source] * n + ret)[local])
     near_class = symbol_class[source[local]]
     order = np.lexsort((near_class, near))

@@ -12,7 +12,7 @@ entry per state instead of one per combination of callers. The relation `rho` is
 the frame could be continued; a state of those that accepts may also be skipped, in favour of the frame below it.
 
 A state may inherit from a default state (`schemac.codegen.defaults`): where a relation has no entry for it, the entries of
-its default hold for it too. An entry `DEAD` says that it has no outcome although its default has one.
+its default hold for it too, above the return that goes with the default. An entry `DEAD` says that it has no outcome although its default has one.
 
 Reading one more symbol maps a relation to a relation. That map is memoized: the relations form an automaton, and
 classifying a vocabulary is one walk over its trie.
@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
+from schemac.codegen.defaults import Defaults
 from schemac.codegen.frames import Frames
 from schemac.ir.automaton import Automaton
 
@@ -59,11 +60,12 @@ class Relations:
     value): `origin` int32 and `value` int64, where a local outcome is `context << shift | state` and an exit is `-1 - rho`.
     """
 
-    def __init__(self, automaton: Automaton, default: Int32, budget: Budget) -> None:
+    def __init__(self, automaton: Automaton, frames: Frames, defaults: Defaults, budget: Budget) -> None:
         self.automaton = automaton
-        self.default = default
+        self.frames = frames
+        self.default = defaults.state
+        self._defaults = defaults
         self.budget = budget
-        self.frames = Frames(automaton, budget)
         self.states = automaton.states
         self.shift = max(1, (automaton.states - 1).bit_length())
         self.symbols = automaton.symbols
@@ -150,10 +152,9 @@ class Relations:
         origin, value = self.origin[index], self.value[index]
         inherits = self.default[origin] >= 0
         if inherits.any() and untouched.any():  # the first byte decides who inherits
-            step = symbol[pair]
-            same = inherits & untouched[pair]
-            same &= a.next_state[origin, step] == a.next_state[self.default[origin], step]
-            kept = np.flatnonzero(~same)
+            heirs = np.flatnonzero(inherits & untouched[pair])
+            dropped = heirs[self._defaults.same[origin[heirs], symbol[pair[heirs]]]]
+            kept = np.delete(np.arange(len(pair)), dropped)
             pair, origin, value, inherits = pair[kept], origin[kept], value[kept], inherits[kept]
         own = pair[inherits], origin[inherits]  # must not fall back on their defaults, whatever becomes of them
 
@@ -226,15 +227,13 @@ class Relations:
         pair, origin, value = (np.concatenate(parts) for parts in zip(*outcomes, strict=True))
         if not len(pair):
             return result
-        key = pair * self.states + origin
-        if len(own[0]):
-            hidden = self._hidden(key, own)
-            key = np.concatenate([key, hidden])
-            value = np.concatenate([value, np.full(len(hidden), DEAD)])
-        key, value = _sorted_distinct(key, value)
+        key, value = _sorted_distinct(pair * self.states + origin, value)
         if len(own[0]):
             needed = self._needed(key, value)
-            key, value = key[needed], value[needed]
+            hidden = self._hidden(key, own)
+            key = np.concatenate([key[needed], hidden])
+            value = np.concatenate([value[needed], np.full(len(hidden), DEAD)])
+            key, value = _sorted_distinct(key, value)
         pair, origin = key // self.states, (key % self.states).astype(np.int32)
         length = np.bincount(pair, minlength=count)
         present = np.flatnonzero(length)
@@ -247,12 +246,11 @@ class Relations:
 
     def _hidden(self, key: Int64, own: tuple[Int64, Int32]) -> Int64:
         """Of the origins that must not inherit: keys of those that died although their default lives."""
-        pair, origin = own
-        mine = np.unique(pair * self.states + origin)
-        present = np.unique(key)
-        mine = mine[~among(mine, present)]
+        mine = own[0] * self.states + own[1]  # ascending: entries are sorted
+        mine = mine[np.append(True, mine[1:] != mine[:-1])]
+        mine = mine[~among(mine, key)]
         inherited = mine - mine % self.states + self.default[mine % self.states]
-        return mine[among(inherited, present)]
+        return mine[among(inherited, key)]
 
     def _needed(self, key: Int64, value: Int64) -> npt.NDArray[np.bool_]:
         """bool [entries]: which say something that the default of their origin does not say anyway."""
@@ -263,10 +261,23 @@ class Relations:
         mine = np.flatnonzero(single & (default >= 0))
         inherited = key[mine] - key[mine] % self.states + default[mine]
         position = np.minimum(np.searchsorted(key, inherited), len(key) - 1)
-        same = (key[position] == inherited) & single[position] & (value[position] == value[mine])
+        same = (key[position] == inherited) & single[position] & (value[mine] >= 0) & (value[position] >= 0)
+        mine, position = mine[same], position[same]
+        above = self._above(value[position], self._defaults.ret[key[mine] % self.states])
+        same = above == value[mine]
         needed = np.ones(len(key), dtype=np.bool_)
         needed[mine[same]] = False
         return needed
+
+    def _above(self, value: Int64, ret: Int32) -> Int64:
+        """Local outcomes as they are with one return pushed below everything they push; -1 in `ret` pushes nothing."""
+        pushed = np.flatnonzero(ret >= 0)
+        if not len(pushed):
+            return value
+        context, state = value[pushed] >> self.shift, value[pushed] & ((1 << self.shift) - 1)
+        result = value.copy()
+        result[pushed] = self.frames.put_below(context, ret[pushed].astype(np.int64)) << self.shift | state
+        return result
 
     def _numbers(
         self, digest: npt.NDArray[np.uint64], start: Int64, length: Int64, origin: Int32, value: Int64

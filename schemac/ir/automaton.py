@@ -148,8 +148,9 @@ def _verify_structure(a: Automaton) -> list[str]:
     return problems
 
 
-def _closure(seeds: npt.NDArray[np.integer], source: npt.NDArray[np.integer], target: npt.NDArray[np.integer],
-             size: int) -> Bool:
+def _closure(
+    seeds: npt.NDArray[np.integer], source: npt.NDArray[np.integer], target: npt.NDArray[np.integer], size: int
+) -> Bool:
     """bool [size]: what can be reached from the seeds along source -> target edges."""
     order = np.argsort(source, kind="stable")
     start = np.searchsorted(source[order], np.arange(size + 1)).tolist()

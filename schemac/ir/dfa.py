@@ -87,7 +87,7 @@ class Dfa:
     def runs(cls, symbols: CharSet, low: int, high: int | None, limit: int, *, budget: Budget | None = None) -> Dfa:
         """The words of `low` to `high` (None: any number of) symbols of a set."""
         symbols = symbols & CharSet(((0, limit),))
-        if high is not None and high < low or not symbols and low:
+        if (high is not None and high < low) or (not symbols and low):
             return cls.empty(limit)
         if not symbols or high == 0:
             return cls.epsilon(limit)
@@ -116,9 +116,7 @@ class Dfa:
         return cls.literals((word,), limit)
 
     @classmethod
-    def literals(
-        cls, words_: Iterable[Iterable[int] | str], limit: int, *, budget: Budget | None = None
-    ) -> Dfa:
+    def literals(cls, words_: Iterable[Iterable[int] | str], limit: int, *, budget: Budget | None = None) -> Dfa:
         """A finite set of words, given in any order, repetitions allowed."""
         return cls.from_minimal(limit, words.word_table(words_, limit, budget or Budget()))
 
@@ -173,7 +171,7 @@ class Dfa:
         """The length of the shortest word; -1 if there is none."""
         distance = -1
         seen = np.zeros(self.size, np.bool_)
-        frontier = np.zeros(min(self.size, 1), np.intp)
+        frontier: minimize.Index = np.zeros(min(self.size, 1), np.intp)
         while frontier.size:
             distance += 1
             if self.accepting[frontier].any():
@@ -181,7 +179,7 @@ class Dfa:
             seen[frontier] = True
             found = np.unique(self.table[frontier])
             found = found[found >= 0]
-            frontier = found[~seen[found]]
+            frontier = found[~seen[found]].astype(np.intp)
         return -1
 
     @property
@@ -317,9 +315,9 @@ class Dfa:
         """The words of this one followed by those of the other."""
         if self.limit != other.limit:
             raise ValueError(f"alphabets differ: 0..{self.limit} and 0..{other.limit}")
-        if self.is_empty or other.size == 1 and not other.table.max() >= 0:
+        if self.is_empty or (other.size == 1 and not other.table.max() >= 0):
             return self
-        if other.is_empty or self.size == 1 and not self.table.max() >= 0:
+        if other.is_empty or (self.size == 1 and not self.table.max() >= 0):
             return other
         nfa = Nfa(self.limit)
         middle, end = nfa.node(), nfa.node()
@@ -330,14 +328,14 @@ class Dfa:
 
     def repeat(self, low: int, high: int | None, *, budget: Budget | None = None) -> Dfa:
         """`low` to `high` (None: any number of) words of this one, one after another."""
-        if low < 0 or high is not None and high < low:
+        if low < 0 or (high is not None and high < low):
             raise ValueError(f"bad repetition {{{low},{high}}}")
         budget = budget or Budget()
         if high == 0:
             return Dfa.epsilon(self.limit)
         if self.is_empty:
             return Dfa.empty(self.limit) if low else Dfa.epsilon(self.limit)
-        if low == high == 1 or self.size == 1 and (self.table < 0).all():
+        if low == high == 1 or (self.size == 1 and (self.table < 0).all()):
             return self
         symbols = self.single_symbols()
         if symbols is not None:

@@ -75,13 +75,16 @@ class Graph:
     def language(self, source: int, dfa: Dfa, target: int | None = None) -> int:
         """Read a text of a byte `Dfa`, copied into this graph; returns the node reached."""
         end = self.node() if target is None else target
-        nodes = [self.node() for _ in range(dfa.size)]
-        if nodes:
-            self.epsilon(source, nodes[0])
+        first, size = len(self.byte_edges), dfa.size
+        for edges in (self.byte_edges, self.epsilons, self.call_edges, self.token_edges):
+            edges.extend([] for _ in range(size))  # type: ignore[attr-defined]
+        if size:
+            self.epsilon(source, first)
+        byte_edges = self.byte_edges
         for state, low, high, next_state in dfa.edges():
-            self.byte(nodes[state], low, high, nodes[next_state])
+            byte_edges[first + state].append((low, high, first + next_state))
         for state in dfa.accepting_states():
-            self.epsilon(nodes[state], end)
+            self.epsilon(first + state, end)
         return end
 
     def final(self, node: int) -> None:
@@ -128,6 +131,4 @@ class ModuleBuilder:
         missing = [name for number, (name, _) in enumerate(self._declared) if number not in self._graphs]
         if missing:
             raise ValueError(f"undefined procedures: {missing}")
-        return Module(
-            tuple(Procedure(name, place, self._graphs[i]) for i, (name, place) in enumerate(self._declared))
-        )
+        return Module(tuple(Procedure(name, place, self._graphs[i]) for i, (name, place) in enumerate(self._declared)))

@@ -12,6 +12,7 @@ plain loop, whichever suits the shape:
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,12 @@ IntArray = NDArray[np.int32]
 Index = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-_SMALL_CELLS = 600  # tables up to this size (and 80 states) are worked out on plain lists, where arrays only add overhead
+_SMALL_CELLS = 600  # tables up to this size (and 80 states) are worked out on lists, where arrays only add overhead
 _FEW_STATES = 24  # states of one refinement round up to which it is done on lists
-_LOOP_EDGES = 100_000  # below this many edges a plain loop beats one array operation per level of a deep graph
-_MULTIPLIERS = np.random.default_rng(0x5EED).integers(1, 1 << 62, size=1 << 12, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+_LOOP_EDGES = 100_000  # below this many edges a plain loop beats one array operation per level
+_MULTIPLIERS = np.random.default_rng(0x5EED).integers(1, 1 << 62, size=1 << 12, dtype=np.uint64) * np.uint64(
+    2
+) + np.uint64(1)
 
 
 class Table(NamedTuple):
@@ -57,12 +60,13 @@ class _Reverse:
         counts = self.offsets[states + 1] - low
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
-        return self.pred[np.repeat(low - ends + counts, counts) + np.arange(total)]
+        found: Index = self.pred[np.repeat(low - ends + counts, counts) + np.arange(total)]
+        return found
 
     def closure(self, seed: BoolArray) -> BoolArray:
         """The states from which a state of `seed` can be reached, itself included."""
         if len(self.pred) > _LOOP_EDGES:
-            seen = seed.copy()
+            seen: BoolArray = seed.copy()
             frontier = np.flatnonzero(seen)
             while frontier.size:
                 found = self.gather(frontier)
@@ -167,8 +171,10 @@ def _equivalence(table: IntArray, accepting: BoolArray) -> IntArray:
     if universal.any():
         ids[:count][universal] = 1
         leaf = int(np.flatnonzero(universal)[0])
-    if leaf >= 0 and int(universal.sum()) > 1 or not live.all():
-        table = np.where(table < 0, -1, np.append(np.where(live, np.where(universal, leaf, np.arange(count)), -1), -1)[table])
+    if (leaf >= 0 and int(universal.sum()) > 1) or not live.all():
+        table = np.where(
+            table < 0, -1, np.append(np.where(live, np.where(universal, leaf, np.arange(count)), -1), -1)[table]
+        )
         table = table.astype(np.int32)
         table[~live] = -1
         if leaf >= 0:
@@ -182,7 +188,7 @@ def _equivalence(table: IntArray, accepting: BoolArray) -> IntArray:
         # Longest paths are a property of the language here, so that only states of one level can be equal.
         peeled = peeled[np.argsort(height[peeled], kind="stable")]
         bounds = [0, *(np.flatnonzero(np.diff(height[peeled])) + 1).tolist(), len(peeled)]
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in pairwise(bounds):
             if high - low == 1:
                 ids[peeled[low]] = fresh
                 fresh += 1
@@ -197,9 +203,7 @@ def _equivalence(table: IntArray, accepting: BoolArray) -> IntArray:
     return ids
 
 
-def _refine(
-    table: IntArray, accepting: BoolArray, ids: IntArray, rest: Index, fresh: int, reverse: _Reverse
-) -> None:
+def _refine(table: IntArray, accepting: BoolArray, ids: IntArray, rest: Index, fresh: int, reverse: _Reverse) -> None:
     """Number the states `rest` by language, in place in `ids`, from `fresh` on; the ids of all others are final."""
     count = len(table)
     size = np.zeros(fresh + len(rest) + 2, np.intp)
@@ -308,7 +312,9 @@ def canonical(raw: Table) -> Table:
     number[order] = np.arange(len(order))
     table = number[table[order]]
     columns: dict[bytes, int] = {}
-    merged = np.array([columns.setdefault(row.tobytes(), len(columns)) for row in np.ascontiguousarray(table.T)], np.int32)
+    merged = np.array(
+        [columns.setdefault(row.tobytes(), len(columns)) for row in np.ascontiguousarray(table.T)], np.int32
+    )
     if len(columns) < table.shape[1]:
         table = table[:, np.unique(merged, return_index=True)[1]]
         classes = merged[classes]
@@ -323,8 +329,8 @@ def _breadth_first(table: IntArray) -> Index:
     count, width = table.shape
     seen = np.zeros(count, np.bool_)
     seen[0] = True
-    order = [np.zeros(1, np.intp)]
-    frontier = order[0]
+    frontier: Index = np.zeros(1, np.intp)
+    order = [frontier]
     while frontier.size:
         if frontier.size * width <= 48:
             found = []
@@ -338,7 +344,7 @@ def _breadth_first(table: IntArray) -> Index:
             targets = targets[targets >= 0]
             targets = targets[~seen[targets]]
             unique, first = np.unique(targets, return_index=True)
-            frontier = unique[np.argsort(first)]
+            frontier = unique[np.argsort(first)].astype(np.intp)
             seen[frontier] = True
         order.append(frontier)
     return np.concatenate(order)

@@ -1,15 +1,15 @@
 """Nondeterministic automata over integers, and the subset construction.
 
-    nfa = Nfa(limit)
-    end = nfa.literal(nfa.start, b"ab")
-    nfa.final(end)
-    table = nfa.determinize()          # not minimal; `Dfa.from_nfa` is
+nfa = Nfa(limit)
+end = nfa.literal(nfa.start, b"ab")
+nfa.final(end)
+table = nfa.determinize()          # not minimal; `Dfa.from_nfa` is
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,18 @@ class Nfa:
         limit: greatest symbol of the alphabet.
     """
 
-    __slots__ = ("_groups", "_labels", "_ranked", "edges", "epsilons", "finals", "labels", "limit", "universal")
+    __slots__ = (
+        "_copied",
+        "_groups",
+        "_labels",
+        "_ranked",
+        "edges",
+        "epsilons",
+        "finals",
+        "labels",
+        "limit",
+        "universal",
+    )
 
     start = 0
 
@@ -44,6 +55,7 @@ class Nfa:
         self.universal: set[int] = set()
         self._ranked: dict[int, tuple[int, int, int]] = {}  # node: (group, rank, state of the repeated body)
         self._groups: list[_Group] = []
+        self._copied: dict[tuple[int, tuple[int, int]], int] = {}
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -135,6 +147,18 @@ class Nfa:
             self.labelled(source, label, there)
             source = there
 
+    def rank_like(self, other: Nfa, node: int, mine: int, context: tuple[int, int]) -> None:
+        """Let a node of this automaton be covered as one of another automaton is, among nodes of one context only."""
+        found = other._ranked.get(node)
+        if found is not None:
+            group, rank, state = found
+            key = (group, context)
+            number = self._copied.get(key)
+            if number is None:
+                number = self._copied[key] = len(self._groups)
+                self._groups.append(other._groups[group])
+            self._ranked[mine] = (number, rank, state)
+
     def prune(self, nodes: frozenset[int]) -> frozenset[int]:
         """Drop nodes that accept nothing that another one of the set does not.
 
@@ -142,31 +166,27 @@ class Nfa:
         repetitions left. Without this, counted repetitions of ambiguous bodies have exponentially many sets.
         """
         ranked = self._ranked
-        groups: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        groups: dict[int, dict[int, list[tuple[int, int]]]] = {}
         for node in nodes:
             found = ranked.get(node)
             if found is not None:
-                group, rank, state = found
-                # Negative ranks are like themselves only.
-                groups.setdefault((group, min(rank, 0)), []).append((rank, state, node))
+                groups.setdefault(found[0], {}).setdefault(found[1], []).append((found[2], node))
         dropped: list[int] = []
-        for (number, _), members in groups.items():
-            if len(members) == 1:
+        for group, copies in groups.items():
+            if len(copies) == 1 and all(len(members) == 1 for members in copies.values()):
                 continue
-            group_ = self._groups[number]
-            members.sort()
-            kept: list[tuple[int, int, int]] = []
-            for rank, state, node in members:
-                for other in kept:
-                    if group_.covers(other[0], other[1], rank, state):
+            above = self._groups[group].above()
+            earlier = 0  # the states of earlier copies, as bits
+            for rank in sorted(copies):
+                same = 0
+                for state, _ in copies[rank]:
+                    same |= 1 << state
+                # No two states of a minimal body cover each other, so that one of those that cover this one stays.
+                for state, node in copies[rank]:
+                    if above[state] & (earlier | same & ~(1 << state)):
                         dropped.append(node)
-                        break
-                else:
-                    # Of the same rank, a later state may cover an earlier one.
-                    for other in [some for some in kept if some[0] == rank and group_.covers(rank, state, *some[:2])]:
-                        kept.remove(other)
-                        dropped.append(other[2])
-                    kept.append((rank, state, node))
+                if rank >= 0:
+                    earlier |= same
         return nodes.difference(dropped) if dropped else nodes
 
     def covers(self, node: int, other: int) -> bool:
@@ -176,7 +196,9 @@ class Nfa:
         mine, theirs = self._ranked.get(node), self._ranked.get(other)
         if mine is None or theirs is None or mine[0] != theirs[0]:
             return False
-        return self._groups[mine[0]].covers(*mine[1:], *theirs[1:])
+        # A negative rank is like itself only.
+        in_order = mine[1] == theirs[1] or 0 <= mine[1] <= theirs[1]
+        return in_order and bool(self._groups[mine[0]].above()[theirs[2]] >> mine[2] & 1)
 
     def determinize(self, budget: Budget) -> Table:
         """The subset construction: reachable sets only, over classes of symbols that no label tells apart."""
@@ -236,10 +258,12 @@ class Nfa:
                 for column in columns:
                     row[column] = value
             cells += row
-        table = np.frombuffer(cells, np.int32).reshape(len(queue), width) if width else np.zeros((len(queue), 1), np.int32)
+        table = (
+            np.frombuffer(cells, np.int32).reshape(len(queue), width) if width else np.zeros((len(queue), 1), np.int32)
+        )
         return Table(starts, classes, table, np.array(accepting, np.bool_))
 
-    def _closures(self):  # type: ignore[no-untyped-def]
+    def _closures(self) -> Callable[[int], frozenset[int]]:
         """A memoized function: what a node reaches by epsilons, as far as it reads a symbol or is final."""
         memo: dict[int, frozenset[int]] = {}
         edges, epsilons, finals = self.edges, self.epsilons, self.finals
@@ -296,17 +320,14 @@ class _Group:
 
     def __init__(self, body: Dfa | None) -> None:
         self._body = body
-        self._above: list[int] | None = None  # per state, the bits of those that accept at least as much
+        self._above: list[int] | None = [1] if body is None else None
 
-    def covers(self, rank: int, state: int, other_rank: int, other_state: int) -> bool:
-        """Whether a state in one copy accepts all that another does; a negative rank is like itself only."""
-        if rank != other_rank and not 0 <= rank <= other_rank:
-            return False
-        if state == other_state or self._body is None:
-            return True
+    def above(self) -> list[int]:
+        """Per state, the bits of those that accept at least as much."""
         if self._above is None:
+            assert self._body is not None
             self._above = inclusions(self._body.table, self._body.accepting)
-        return bool(self._above[other_state] >> state & 1)
+        return self._above
 
 
 def symbol_classes(labels: list[CharSet], limit: int) -> tuple[IntArray, IntArray, BoolArray]:

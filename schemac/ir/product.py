@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from schemac.budget import Budget
-from schemac.ir.minimize import IntArray, Table
+from schemac.ir.minimize import BoolArray, IntArray, Table
 
 Operation = Literal["and", "or", "minus", "xor"]
 _NARROW = 256  # cells of a frontier up to which a plain loop beats sorting
@@ -16,100 +16,114 @@ _PATIENCE = 24  # narrow frontiers before larger ones become lists
 
 
 def product(left: Table, right: Table, operation: Operation, budget: Budget) -> Table:
-    """Run two automata side by side; the result is neither minimal nor trimmed.
+    """Run two automata side by side; the result is neither minimal nor trimmed."""
+    return _Product(left, right, operation).explore(budget)
+
+
+class _Product:
+    """One product under construction.
 
     A pair is coded as ``l * (R + 1) + r``; l = L and r = R stand for "dead".
     """
-    starts, classes, left_columns, right_columns = _joint_classes(left, right)
-    left_dead, right_dead = len(left.next), len(right.next)
-    base = right_dead + 1
-    left_next = _completed(left.next)
-    right_next = _completed(right.next)
-    left_needed = operation in ("and", "minus")
-    right_needed = operation == "and"
-    dead = left_dead * base + right_dead
 
-    number: dict[int, int] = {}
-    pairs: list[int] = []
-    rows: list[IntArray] = []
-    start = (0 if left_dead else left_dead) * base
-    number[start] = 0
-    pairs.append(start)
-    flat: list[int] = []  # rows made by the loop since the last array
-    done = 0
-    cells = len(left_columns)
-    chunk = max(1, 2_000_000 // cells)
-    lists: tuple[list[list[int]], list[list[int]]] | None = None
-    narrow = 0 if (left_dead + right_dead) * cells > _SMALL else _PATIENCE - 1
-    while done < len(pairs):
-        count = min(len(pairs) - done, chunk)
-        budget.spend("regex_states", count + count * cells // 512)
-        if count * cells <= _NARROW:
-            # In small automata, and after a while of narrow frontiers (a long chain), lists pay for their conversion.
-            narrow += 1
-            if narrow == _PATIENCE and (left_dead + right_dead) * cells <= 1_000_000:
-                lists = (left_next[:, left_columns].tolist(), right_next[:, right_columns].tolist())
-            if lists is not None:
-                for pair in pairs[done : done + count]:
-                    one, two = lists[0][pair // base], lists[1][pair % base]
-                    row = []
-                    for a, b in zip(one, two, strict=True):
-                        if (left_needed and a == left_dead) or (right_needed and b == right_dead):
-                            row.append(-1)
-                            continue
-                        key = a * base + b
-                        value = number.get(key)
-                        if value is None:
-                            if key == dead:
-                                value = -1
-                            else:
-                                value = len(pairs)
-                                pairs.append(key)
-                            number[key] = value
-                        row.append(value)
-                    flat += row
-                done += count
-                continue
+    def __init__(self, left: Table, right: Table, operation: Operation) -> None:
+        self.left, self.right, self.operation = left, right, operation
+        self.starts, self.classes, self.left_columns, self.right_columns = _joint_classes(left, right)
+        self.cells = len(self.left_columns)
+        self.left_dead, self.right_dead = len(left.next), len(right.next)
+        self.base = self.right_dead + 1
+        self.dead = self.left_dead * self.base + self.right_dead
+        self.left_next, self.right_next = _completed(left.next), _completed(right.next)
+        # Whether a pair is dead as soon as its left (right) half is.
+        self.left_needed = operation in ("and", "minus")
+        self.right_needed = operation == "and"
+        self.pairs = [(0 if self.left_dead else self.left_dead) * self.base]
+        self.number = {self.pairs[0]: 0}
+
+    def explore(self, budget: Budget) -> Table:
+        """Number all pairs that can be reached, frontier by frontier."""
+        rows: list[IntArray] = []
+        flat: list[int] = []  # rows made by the loop since the last array
+        lists: tuple[list[list[int]], list[list[int]]] | None = None
+        # In small automata, and after a while of narrow frontiers (a long chain), lists pay for their conversion.
+        size = (self.left_dead + self.right_dead) * self.cells
+        narrow = 0 if size > _SMALL else _PATIENCE - 1
+        chunk = max(1, 2_000_000 // self.cells)
+        done = 0
+        while done < len(self.pairs):
+            frontier = self.pairs[done : done + chunk]
+            done += len(frontier)
+            budget.spend("regex_states", len(frontier) + len(frontier) * self.cells // 512)
+            if len(frontier) * self.cells <= _NARROW:
+                narrow += 1
+                if narrow == _PATIENCE and size <= 1_000_000:
+                    lists = (
+                        self.left_next[:, self.left_columns].tolist(),
+                        self.right_next[:, self.right_columns].tolist(),
+                    )
+                if lists is not None:
+                    self._loop(frontier, *lists, flat)
+                    continue
+            if flat:
+                rows.append(np.array(flat, np.int32).reshape(-1, self.cells))
+                flat = []
+            rows.append(self._sweep(frontier))
         if flat:
-            rows.append(np.array(flat, np.int32).reshape(-1, cells))
-            flat = []
-        here = np.array(pairs[done : done + count], np.int64)
-        one = left_next[(here // base)[:, None], left_columns]
-        two = right_next[(here % base)[:, None], right_columns]
-        keys = one * base + two
-        gone = keys == dead
-        if left_needed:
-            gone |= one == left_dead
-        if right_needed:
-            gone |= two == right_dead
+            rows.append(np.array(flat, np.int32).reshape(-1, self.cells))
+        return Table(self.starts, self.classes, np.concatenate(rows), self._accepting())
+
+    def _loop(self, frontier: list[int], left: list[list[int]], right: list[list[int]], flat: list[int]) -> None:
+        """Append the rows of a few pairs to `flat`."""
+        base, dead, number, pairs = self.base, self.dead, self.number, self.pairs
+        left_gone = self.left_dead if self.left_needed else -1
+        right_gone = self.right_dead if self.right_needed else -1
+        for pair in frontier:
+            for one, two in zip(left[pair // base], right[pair % base], strict=True):
+                if one == left_gone or two == right_gone:
+                    flat.append(-1)
+                    continue
+                key = one * base + two
+                value = number.get(key)
+                if value is None:
+                    value = -1
+                    if key != dead:
+                        value = len(pairs)
+                        pairs.append(key)
+                    number[key] = value
+                flat.append(value)
+
+    def _sweep(self, frontier: list[int]) -> IntArray:
+        """The rows of many pairs."""
+        here = np.array(frontier, np.int64)
+        one = self.left_next[(here // self.base)[:, None], self.left_columns]
+        two = self.right_next[(here % self.base)[:, None], self.right_columns]
+        keys = one * self.base + two
+        gone = keys == self.dead
+        if self.left_needed:
+            gone |= one == self.left_dead
+        if self.right_needed:
+            gone |= two == self.right_dead
         keys[gone] = -1
         unique, inverse = np.unique(keys, return_inverse=True)
         values = []
         for key in unique.tolist():
-            value = number.get(key)
+            value = -1 if key < 0 else self.number.get(key)
             if value is None:
-                if key < 0:
-                    value = -1
-                else:
-                    value = number[key] = len(pairs)
-                    pairs.append(key)
+                value = self.number[key] = len(self.pairs)
+                self.pairs.append(key)
             values.append(value)
-        rows.append(np.array(values, np.int32)[inverse].reshape(count, cells))
-        done += count
-    if flat:
-        rows.append(np.array(flat, np.int32).reshape(-1, cells))
-    coded = np.array(pairs, np.int64)
-    one = np.append(left.accepting, False)[coded // base]
-    two = np.append(right.accepting, False)[coded % base]
-    if operation == "and":
-        accepting = one & two
-    elif operation == "or":
-        accepting = one | two
-    elif operation == "minus":
-        accepting = one & ~two
-    else:
-        accepting = one ^ two
-    return Table(starts, classes, np.concatenate(rows), accepting)
+        rows: IntArray = np.array(values, np.int32)[inverse].reshape(keys.shape)
+        return rows
+
+    def _accepting(self) -> BoolArray:
+        coded = np.array(self.pairs, np.int64)
+        left: BoolArray = np.append(self.left.accepting, False)[coded // self.base]
+        right: BoolArray = np.append(self.right.accepting, False)[coded % self.base]
+        if self.operation == "and":
+            return left & right
+        if self.operation == "or":
+            return left | right
+        return left & ~right if self.operation == "minus" else left ^ right
 
 
 def _completed(table: IntArray) -> np.ndarray:
@@ -121,7 +135,7 @@ def _completed(table: IntArray) -> np.ndarray:
 
 
 def _joint_classes(left: Table, right: Table) -> tuple[IntArray, IntArray, np.ndarray, np.ndarray]:
-    """Cut the alphabet at the intervals of both: interval starts, their classes, and per class its left and right one."""
+    """Cut the alphabet at the intervals of both: starts, their classes, and per class its left and right one."""
     if len(left.starts) + len(right.starts) > 120:
         starts = np.union1d(left.starts, right.starts)
         left_class = left.classes[np.searchsorted(left.starts, starts, "right") - 1].astype(np.int64)

@@ -143,9 +143,7 @@ def _shape(
     return dead + 1 + number
 
 
-def _instances(
-    node_of: IntArray, pattern: np.ndarray, first: int, budget: Budget
-) -> tuple[IntArray, IntArray]:
+def _instances(node_of: IntArray, pattern: np.ndarray, first: int, budget: Budget) -> tuple[IntArray, IntArray]:
     """Fill in the blocks of one level: per row and id its state (from `first` on), and per new state its 64 targets."""
     count, width = len(node_of), len(pattern)
     result = np.full((count, width), -1, np.int32)

@@ -118,5 +118,5 @@ def first_words(
                 stack.append([row[interval], 0, 0])
         else:
             quiet += 1
-        reachable.append((can[table] & (table >= 0)).any(axis=1))
+        reachable.append(np.asarray((can[table] & (table >= 0)).any(axis=1), np.bool_))
     return found

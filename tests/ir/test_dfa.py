@@ -178,7 +178,9 @@ def test_nullable_bodies_repeat_as_one_chain() -> None:
 def test_budget_is_shared_and_named() -> None:
     budget = Budget({"regex_states": 100})
     with pytest.raises(BudgetExceeded, match="regex states"):
-        Dfa.runs(CharSet.of(1), 50, 60, BYTES, budget=budget).concat(Dfa.runs(CharSet.of(2), 80, 80, BYTES), budget=budget)
+        Dfa.runs(CharSet.of(1), 50, 60, BYTES, budget=budget).concat(
+            Dfa.runs(CharSet.of(2), 80, 80, BYTES), budget=budget
+        )
 
 
 def test_alphabets_must_agree() -> None:

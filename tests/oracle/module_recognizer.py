@@ -6,6 +6,9 @@ Independent of every pass: it reads `schemac.ir.graph.Module` as frontends hand 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
 from schemac.ir.graph import Module
 
 Stack = tuple["int", "int", "Stack"] | None
@@ -37,6 +40,61 @@ class ModuleRecognizer:
             if not current:
                 return position
         return -1 if self.accepting(current) else len(data)
+
+    def accepts_value(self, value: object) -> bool:
+        """Whether some text of a JSON value is accepted: compact, strings in their shortest spelling, any key order."""
+        return any(self.accepting(current) for current in self._after(value, self.start()))
+
+    def _after(self, value: object, current: set[Configuration]) -> Iterator[set[Configuration]]:
+        """The configurations after a value, for each order of keys that gets through."""
+        if isinstance(value, Mapping):
+            yield from self._after_members(value, self._read("{", current), frozenset(value), first=True)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            yield from self._after_items(value, self._read("[", current), 0)
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+            following = self._read(text, current)
+            if following:
+                yield following
+
+    def _after_members(
+        self, members: Mapping[str, object], current: set[Configuration], left: frozenset[str], *, first: bool
+    ) -> Iterator[set[Configuration]]:
+        if not current:
+            return
+        if not left:
+            closed = self._read("}", current)
+            if closed:
+                yield closed
+            return
+        ahead = current if first else self._read(",", current)
+        for key in members:
+            if key in left:
+                named = self._read(json.dumps(key, ensure_ascii=False) + ":", ahead)
+                if named:
+                    for after in self._after(members[key], named):
+                        yield from self._after_members(members, after, left - {key}, first=False)
+
+    def _after_items(
+        self, items: Sequence[object], current: set[Configuration], index: int
+    ) -> Iterator[set[Configuration]]:
+        if not current:
+            return
+        if index == len(items):
+            closed = self._read("]", current)
+            if closed:
+                yield closed
+            return
+        ahead = self._read(",", current) if index else current
+        for after in self._after(items[index], ahead):
+            yield from self._after_items(items, after, index + 1)
+
+    def _read(self, text: str, current: set[Configuration]) -> set[Configuration]:
+        for byte in text.encode("utf-8", "surrogatepass"):
+            if not current:
+                break
+            current = self.step(current, byte)
+        return current
 
     def start(self) -> set[Configuration]:
         """The configurations before the first byte."""

@@ -9,9 +9,9 @@ import pytest
 import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.regex.strategies import ALPHABET, TEXTS, matches, patterns
 
 from schemac.frontend.regex import lower, parse, regex_language
+from tests.regex.strategies import ALPHABET, TEXTS, matches, patterns
 
 PLAIN = patterns([], [])
 ANCHORED = patterns(["^", "$"], [])

@@ -8,6 +8,7 @@ A residual says what is still demanded of the items to come. It is an integer fo
     ("contains", n, value)       so do at least `n` of the items to come
     ("at most", n, value)        at most `n` of the items to come do
     ("min", n) ("max", n)        so many items are still needed, or allowed
+    ("unique", used)             all items to come differ from one another and from the values in `used`
     ("or", residuals)            one of them holds
 
 Reading an item takes the derivative, as for objects (`residuals`): lazily, with alternatives kept together.
@@ -34,9 +35,26 @@ _COMPARED = 24
 
 
 class _ItemResiduals:
-    """The residuals of one frame."""
+    """The residuals of one frame.
 
-    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], partition: Partition, budget: Budget, place: str | None) -> None:
+    Args:
+        formulas: the store that value formulas live in.
+        canonical: value formula -> an equal one, `FALSE` if no value is left.
+        listed: value formula -> one formula for each of its values, None if they are not finitely many.
+        partition: makes alternatives exclude each other.
+        budget: every residual and every alternative spends one of "branches".
+        place: of the frame, for messages.
+    """
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        canonical: Callable[[int], int],
+        listed: Callable[[int], list[int] | None],
+        partition: Partition,
+        budget: Budget,
+        place: str | None,
+    ) -> None:
         self._formulas = formulas
         self._canonical = canonical
         self._partition = partition
@@ -44,7 +62,10 @@ class _ItemResiduals:
         self._place = place
         self.nodes: list[tuple[Part, ...]] = [()]
         self._ids: dict[tuple[Part, ...], int] = {(): 0}
+        self._listed = listed
         self._next: dict[int, tuple[Alternative, ...]] = {}
+        #: Where `uniqueItems` stands, for messages.
+        self.unique_place: str | None = None
 
     def conjunction(self, parts: Iterable[Part]) -> int:
         """All of the parts."""
@@ -68,7 +89,7 @@ class _ItemResiduals:
             elif part[0] == "at most":
                 if part[2] != FALSE:
                     kept[part] = None
-            elif part[0] == "or" or part[2] != TRUE:
+            elif part[0] in ("or", "unique") or part[2] != TRUE:
                 kept[part] = None
         for part in list(kept):  # an item that cannot be bounds the length
             if part[0] in ("item", "items") and part[2] == FALSE:
@@ -153,6 +174,7 @@ class _ItemResiduals:
         values: list[int] = []
         kept: list[Part] = []
         choices: list[tuple[Alternative, ...]] = []
+        used: tuple[int, ...] | None = None
         for part in parts:
             kind, number = part[0], part[1]
             if kind == "min":
@@ -165,6 +187,8 @@ class _ItemResiduals:
                 choices.append(self._grouped([option for item in number for option in self.item(item)]))
             elif kind == "contains":
                 choices.append(self._counted(part))
+            elif kind == "unique":
+                used = number
             elif kind == "from":
                 kept.append(("from", number - 1, part[2]) if number > 1 else ("contains", 1, part[2]))
             elif kind == "at most":
@@ -180,7 +204,32 @@ class _ItemResiduals:
             result = self._grouped(
                 [(self.value((v, w)) if v != w else v, self.both(a, b)) for v, a in result for w, b in options]
             )
-        return tuple((value, left) for value, left in result if value != FALSE and left != NEVER)
+        result = tuple((value, left) for value, left in result if value != FALSE and left != NEVER)
+        return result if used is None else self._without_repeats(result, used)
+
+    def _without_repeats(self, alternatives: Sequence[Alternative], used: tuple[int, ...]) -> tuple[Alternative, ...]:
+        """Each value that an item can still have as an alternative of its own, so that it is known from then on."""
+        result: list[Alternative] = []
+        for value, left in alternatives:
+            fresh = self.value((value, *map(self._formulas.negation, used)))
+            if fresh == FALSE:
+                continue
+            if not self.item(left):  # the last item
+                result.append((fresh, left))
+                continue
+            values = self._listed(fresh)
+            if values is None:
+                raise UnsupportedError(
+                    "that all items differ can be tracked only where finitely many values are possible",
+                    place=self.unique_place or self._place,
+                    construct="uniqueItems",
+                    hint="give the items an enum, set maxItems to 1, or check uniqueness afterwards",
+                )
+            self._budget.spend("branches", len(values), place=self._place)
+            for one in values:
+                rest = self.conjunction((("unique", tuple(sorted((*used, one)))),))
+                result.append((one, self.both(left, rest)))
+        return self._grouped(result)
 
     def _counted(self, part: Part) -> tuple[Alternative, ...]:
         """A "contains" may count this item if it fits, or wait for later ones."""
@@ -245,7 +294,9 @@ class ArrayFrame:
         self._layout = layout
         self._budget = budget
         self._place = self._formulas.place(formula)
-        self._residuals = _ItemResiduals(self._formulas, types.canonical, Partition(types, budget), budget, self._place)
+        self._residuals = _ItemResiduals(
+            self._formulas, types.canonical, types.listed, Partition(types, budget), budget, self._place
+        )
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
 
@@ -303,11 +354,14 @@ class ArrayFrame:
             return [("max", arguments[0] - 1)] if arguments[0] else None
         if name == "max_items":
             return [("max", arguments[0])] if positive else [("min", arguments[0] + 1)]
+        if positive:
+            self._residuals.unique_place = self._formulas.place(formula)
+            return [("unique", ())]
         raise UnsupportedError(
-            "that all items differ can be tracked only for finitely many values",
+            "that two items are equal cannot be tracked",
             place=self._formulas.place(formula),
             construct="uniqueItems",
-            hint="give the items an enum, or set maxItems to 1",
+            hint="do not negate `uniqueItems`; a `oneOf` negates its branches",
         )
 
     def _some_from(self, start: int, value: int) -> Sequence[Part] | None:

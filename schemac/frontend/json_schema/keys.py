@@ -7,7 +7,7 @@ then every node knows that bytes without a branch lead to an undeclared key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,10 +71,12 @@ class KeyTries:
         graph: where they are written.
         layout: whitespace (none inside keys; kept for symmetry with the frame).
         names: the declared keys in order.
+        any_key_rest: the procedure that reads the rest of any key, its closing quotation mark included.
     """
 
-    def __init__(self, graph: Graph, layout: Layout, names: Sequence[str]) -> None:
+    def __init__(self, graph: Graph, layout: Layout, names: Sequence[str], any_key_rest: Callable[[], int]) -> None:
         self._graph = graph
+        self._any_key_rest = any_key_rest
         self._spelled = [spell(name)[1:-1] for name in names]
         self._rests: dict[int, int] = {}  # target -> node that reads the rest of any key
         self._inside: dict[tuple[int, int], int] = {}  # (any-key state, target) -> node inside a character
@@ -177,17 +179,11 @@ class KeyTries:
         return node
 
     def _rest(self, target: int) -> int:
-        """The node for an undeclared key between two characters, once no declared key can come of it.
-
-        It is written in place, not called: the trie's nodes then share their outcomes with it when the program is linked
-        (`schemac.codegen.defaults`).
-        """
+        """The node for an undeclared key between two characters, once no declared key can come of it."""
         node = self._rests.get(target)
         if node is None:
             node = self._rests[target] = self._graph.node()
-            self._graph.byte(node, 0x22, 0x22, target)
-            for low, high, there in _any_key()[0][0]:
-                self._graph.byte(node, low, high, self._inside_of(there, target))
+            self._graph.call(node, self._any_key_rest(), target)
         return node
 
     def _entry(self, part: OpenKeys) -> int:

@@ -20,7 +20,7 @@ from schemac.frontend.json_schema.productive import productive_part
 from schemac.frontend.json_schema.text import any_string_body, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
 from schemac.ir.charset import CharSet
-from schemac.ir.dfa import CODE_POINTS, Dfa
+from schemac.ir.dfa import BYTES, CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 
 _CONSTANTS = ((NULL, b"null"), (FALSE_VALUE, b"false"), (TRUE_VALUE, b"true"))
@@ -46,6 +46,7 @@ class Lowering:
         self._values: dict[Signature, int] = {}
         self._frames: dict[tuple[int, int], int] = {}
         self._bodies: dict[Dfa, int] = {}
+        self._any_key_rest: int | None = None
         self._blocks: dict[tuple[CharSet, int, int], int] = {}
         self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
         self._languages: set[int] = set()
@@ -76,6 +77,13 @@ class Lowering:
         """Read a value that satisfies `formula`."""
         if not self._types.signature(formula).is_empty:
             graph.call(source, self._procedure(formula), target)
+
+    def any_key_rest(self) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
+        if self._any_key_rest is None:
+            rest = string_body(Dfa.everything(CODE_POINTS)).concat(Dfa.literal((_QUOTE,), BYTES))
+            self._any_key_rest = self._language_procedure("key", rest, "#")
+        return self._any_key_rest
 
     # -- procedures ---------------------------------------------------------------------------------------------
 

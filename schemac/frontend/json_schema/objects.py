@@ -33,6 +33,10 @@ class Values(Protocol):
         """Read a value that satisfies the formula."""
         ...
 
+    def any_key_rest(self) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
+        ...
+
 
 
 class _KeySets:
@@ -140,7 +144,7 @@ class ObjectFrame:
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
         self._graph = Graph()
-        self._tries = KeyTries(self._graph, layout, self._names)
+        self._tries = KeyTries(self._graph, layout, self._names, values.any_key_rest)
         self._after: dict[tuple[int, int], int] = {}
         self._members: dict[tuple[int, tuple[Alternative, ...]], int] = {}
         self._end = self._graph.node()

@@ -33,8 +33,8 @@ from schemac.frontend.json_schema.numbers import NumberSet
 from schemac.frontend.json_schema.scalars import NumberAlgebra, StringAlgebra
 from schemac.ir.dfa import Dfa
 
-#: How many assertions one formula may take part in when `oneOf` is spelled out pair by pair.
-_MANY = 2_000
+#: More values than this are not listed one by one.
+_MANY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,26 @@ class Types:
             and self.clashes.is_hopeless(signature.arrays)
             and self.clashes.is_hopeless(signature.objects)
         )
+
+    def listed(self, formula: int) -> list[int] | None:
+        """A formula for each value that satisfies `formula`; None if they are not finitely many scalars."""
+        signature = self.signature(formula)
+        if not (self.clashes.is_hopeless(signature.arrays) and self.clashes.is_hopeless(signature.objects)):
+            return None
+        numbers_ = signature.numbers.values(_MANY)
+        if numbers_ is None or not signature.strings.is_finite:
+            return None
+        words = signature.strings.words(_MANY + 1)
+        if len(words) > _MANY:
+            return None
+        formulas = self.formulas
+        found = [formulas.types(bit) for bit, _ in self._constants if signature.constants & bit]
+        for number in numbers_:
+            found.append(formulas.conjunction((formulas.types(NUMBER), formulas.literal(NUMBER, ("numbers", (number,))))))
+        for word in words:
+            text = "".join(map(chr, word))
+            found.append(formulas.conjunction((formulas.types(STRING), formulas.literal(STRING, ("words", (text,))))))
+        return [self.canonical(one) for one in found]
 
     def matches(self, pattern: str, key: str) -> bool:
         """Whether a pattern matches in a key."""

@@ -112,7 +112,8 @@ class _Assertions:
         """The texts that match `root` as a whole, over code points."""
         machine = self.machine(root, absorbing=False)
         found = self.determinize(machine, self.initial(machine.relevant))
-        table = np.column_stack([found.table[:, found.classes[self._positions(found)]], np.full(found.size, -1, np.int32)])
+        dead = np.full(found.size, -1, np.int32)
+        table = np.column_stack([found.table[:, found.classes[self._positions(found)]], dead])
         classes = self.renumber[self.classes].copy()
         classes[classes < 0] = self.width
         return Dfa.from_table(CODE_POINTS, Table(self.starts, classes, table.astype(np.int32), found.accepting))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 from schemac.ir.charset import CharSet
 
 #: Counts saturate here; no budget allows that many states.
 MANY = 10**18
+_NO_SYMBOLS = CharSet()
 _FLATTEN = 64  # a nested sequence up to this long is spliced into its parent; longer ones would cost quadratic time
 
 
@@ -55,7 +56,7 @@ class Anchor:
     """
 
     kind: Literal["start", "end", "line_start", "line_end", "boundary", "not_boundary"]
-    symbols: CharSet = CharSet()
+    symbols: CharSet = _NO_SYMBOLS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +68,10 @@ class Look:
     negative: bool
 
 
-Node = Union[Chars, Concat, Alternation, Repeat, Anchor, Look]
+Node = Chars | Concat | Alternation | Repeat | Anchor | Look
 
 EMPTY = Concat(())
-NOTHING = Chars(CharSet())
+NOTHING = Chars(_NO_SYMBOLS)
 
 
 def concat(parts: Iterable[Node]) -> Node:
@@ -90,7 +91,7 @@ def _joined(left: Node, right: Chars | Repeat) -> Node | None:
     """One repetition for two neighbours, at least one of them a repetition, of the same character set."""
     one = left.body if isinstance(left, Repeat) else left
     two = right.body if isinstance(right, Repeat) else right
-    if one is left and two is right or not isinstance(one, Chars) or not isinstance(two, Chars):
+    if (one is left and two is right) or not isinstance(one, Chars) or not isinstance(two, Chars):
         return None
     if one.symbols != two.symbols:
         return None

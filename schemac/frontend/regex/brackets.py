@@ -1,5 +1,7 @@
-"""Character classes in brackets: ``[a-z\\d]``, and of the rust dialect nested classes, ``&&``, ``--``, ``~~`` and
-``[:alpha:]``."""
+r"""Character classes in brackets.
+
+``[a-z\d]``, and of the rust dialect nested classes, ``&&``, ``--``, ``~~`` and ``[:alpha:]``.
+"""
 
 from __future__ import annotations
 

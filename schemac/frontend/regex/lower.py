@@ -1,8 +1,7 @@
 r"""From syntax tree to `Dfa` over code points.
 
 - Without assertions, or with ``^`` and ``$`` at the ends only: Thompson, subset construction, minimization.
-- With ``^`` and ``$`` anywhere: the same over pairs of a node and what has happened (a character was read; the end was
-  asserted), which is all that these anchors can ask.
+- With anchors or word boundaries anywhere: the same, with nodes split by the neighbours of a position (`anchors`).
 - Leading lookaheads and trailing lookbehinds are intersections.
 - All else goes to `assertions`, which is exact too.
 """
@@ -11,12 +10,12 @@ from __future__ import annotations
 
 from schemac.budget import Budget
 from schemac.frontend.regex import ast
+from schemac.frontend.regex.anchors import without_anchors
 from schemac.frontend.regex.assertions import assertion_language
 from schemac.frontend.regex.ast import Alternation, Anchor, Chars, Concat, Look, Node
 from schemac.frontend.regex.thompson import Facts, Thompson, survey, without_idle_counts
 from schemac.ir.charset import CODE_POINTS, SCALARS, CharSet
 from schemac.ir.dfa import Dfa, union_all
-from schemac.ir.nfa import Nfa
 
 _ANY = Chars(SCALARS)
 _ANY_TEXT = ast.repeat(_ANY, 0, None)
@@ -129,7 +128,7 @@ def _branches(node: Node, left: bool, right: bool) -> list[tuple[Node, bool, boo
 
 
 def _plain(branches: list[tuple[Node, bool, bool]], facts: Facts, budget: Budget) -> Dfa:
-    """The texts that match a branch; no branch has assertions other than text anchors."""
+    """The texts that match a branch; no branch has assertions other than anchors."""
     thompson = Thompson(CODE_POINTS, _same, facts, budget)
     nfa = thompson.nfa
     any_char = nfa.label(SCALARS)
@@ -152,62 +151,9 @@ def _plain(branches: list[tuple[Node, bool, bool]], facts: Facts, budget: Budget
         nfa.epsilon(nfa.start if left else search, source)
         thompson.add(branch, source, ends[right])
     if thompson.guards:
-        nfa = _with_text_anchors(thompson, budget)
+        nfa = without_anchors(thompson, budget)
     return Dfa.from_nfa(nfa, budget=budget)
 
 
 def _same(symbols: CharSet) -> CharSet:
     return symbols
-
-
-def _with_text_anchors(thompson: Thompson, budget: Budget) -> Nfa:
-    """Resolve ``^`` and ``$`` by splitting each node by (a character was read, the end was asserted)."""
-    plain = thompson.nfa
-    guards: dict[int, list[tuple[str, int]]] = {}
-    for source, node, target in thompson.guards:
-        assert isinstance(node, Anchor)
-        guards.setdefault(source, []).append((node.kind, target))
-    result = Nfa(plain.limit)
-    for symbols in plain.labels:
-        result.label(symbols)
-    number = {(plain.start, False, False): result.start}
-    queue = [(plain.start, False, False)]
-    before: list[list[int]] = [[]]
-
-    def reach(node: int, read: bool, ended: bool, source: int) -> int:
-        key = (node, read, ended)
-        found = number.get(key)
-        if found is None:
-            found = number[key] = result.node()
-            queue.append(key)
-            before.append([])
-        before[found].append(source)
-        return found
-
-    for here, (node, read, ended) in enumerate(queue):  # grows meanwhile
-        if not here & 1023:
-            budget.spend("regex_states", min(1024, len(queue) - here))
-        for target in plain.epsilons[node]:
-            result.epsilon(here, reach(target, read, ended, here))
-        for kind, target in guards.get(node, ()):
-            if kind == "end":
-                result.epsilon(here, reach(target, read, True, here))
-            elif not read:
-                result.epsilon(here, reach(target, read, ended, here))
-        if not ended:
-            for label, target in plain.edges[node]:
-                result.labelled(here, label, reach(target, True, False, here))
-        if node in plain.finals:
-            result.final(here)
-            if node in plain.universal and not ended:
-                result.universal.add(here)
-    # Drop what can never accept, such as a search that goes on past its last chance.
-    alive = set(result.finals)
-    stack = list(alive)
-    while stack:
-        for source in before[stack.pop()]:
-            if source not in alive:
-                alive.add(source)
-                stack.append(source)
-    result.edges = [[edge for edge in row if edge[1] in alive] for row in result.edges]
-    return result

@@ -23,7 +23,7 @@ class Facts:
 
     roots: list[Node] = field(default_factory=list)  # kept alive, so that identities stay theirs
     size: dict[int, int] = field(default_factory=dict)  # characters and assertions, repetitions written out
-    asserts: dict[int, int] = field(default_factory=dict)  # 0 nothing, 1 text anchors only, 2 other assertions
+    asserts: dict[int, int] = field(default_factory=dict)  # 0 nothing, 1 anchors only, 2 lookarounds
     shortest: dict[int, int] = field(default_factory=dict)  # at most the length of the shortest match
 
 
@@ -59,16 +59,16 @@ def survey(root: Node, facts: Facts) -> None:
             total += 1
             length = int(isinstance(node, Chars))
             if not isinstance(node, Chars):
-                worst = 1 if isinstance(node, Anchor) and node.kind in ("start", "end") else 2
+                worst = 1 if isinstance(node, Anchor) else 2
         size[key] = min(total, MANY)
         asserts[key] = worst
         facts.shortest[key] = min(length, MANY)
 
 
 def without_idle_counts(root: Node, longest: int, facts: Facts) -> Node:
-    """Drop greatest counts that no text of up to `longest` characters can exceed; the same within that length.
+    r"""Drop greatest counts that no text of up to `longest` characters can exceed; the same within that length.
 
-    Counts are what makes ambiguous patterns large: ``(.{1,63}\\.){1,127}`` has a quarter of a million states, and no
+    Counts are what makes ambiguous patterns large: ``(.{1,63}\.){1,127}`` has a quarter of a million states, and no
     more than a hundred once a text may have 255 characters only.
     """
     rebuilt: dict[int, Node] = {}

@@ -100,7 +100,9 @@ def _category_names() -> dict[str, tuple[int, ...]]:
 @cache
 def _script_names() -> dict[str, int]:
     """Indices of scripts by loose name."""
-    return {loose(name): index for index, entry in enumerate(unicode_tables.SCRIPTS) for name in entry.split()}
+    return {
+        loose(name): index for index, entry in enumerate(unicode_tables.SCRIPTS.split("|")) for name in entry.split()
+    }
 
 
 @cache
@@ -118,7 +120,9 @@ def script(name: str, extensions: bool) -> CharSet | None:
         return None
     if not extensions or index == 0:
         return _runs("script", (index,))
-    sets = [value for value, members in enumerate(unicode_tables.SCRIPT_SETS) if str(index) in members.split()]
+    sets = [
+        value for value, members in enumerate(unicode_tables.SCRIPT_SETS.split("|")) if str(index) in members.split()
+    ]
     return _runs("script_extensions", sets)
 
 

@@ -5,7 +5,7 @@ Unicode, Inc.; the data is used under the Unicode License v3 (https://www.unicod
 """
 
 VERSION = "18.0.0"
-#: per script its names, loosely matched
+#: per script its names, loosely matched; split at |
 SCRIPTS = (
     "UNKNOWN ZZZZ|COMMON ZYYY|LATIN LATN|BOPOMOFO BOPO|INHERITED ZINH QAAI|GREEK GREK|COPTIC COPT QAAC|CYRILLIC C"
     "YRL|ARMENIAN ARMN|HEBREW HEBR|ARABIC ARAB|SYRIAC SYRC|THAANA THAA|NKO NKOO|SAMARITAN SAMR|MANDAIC MAND|DEVAN"
@@ -31,13 +31,13 @@ SCRIPTS = (
     "|MIAO PLRD|TANGUT TANG|NUSHU NSHU|KHITANSMALLSCRIPT KITS|JURCHEN JURC|DUPLOYAN DUPL|SIGNWRITING SGNW|NYIAKEN"
     "GPUACHUEHMONG HMNP|TOTO|WANCHO WCHO|NAGMUNDARI NAGM|OLONAL ONAO|TAIYO TAYO|MENDEKIKAKUI MEND|ADLAM ADLM|SEAL"
     "|KATAKANAORHIRAGANA HRKT"
-).split("|")
-#: per value of the blob `script_extensions`, indices of SCRIPTS
+)
+#: per value of the blob `script_extensions`, indices of SCRIPTS; split at |
 SCRIPT_SETS = (
-    "1|2|2 5 6 30 54 56 74 76 77 81 84 95 103 121 145 167|2 7 16 17 26 60 170|2 3|2 60|2 26|3|2 5 6 7 33 44 77 14"
-    "1|2 5 7 33 44 83 87 141|2 7 33 55|2 11 26 54 141|2 5 6 7 11 33 55 76 83 85 87|2 6 54 58 76 84|2 5 7 55 77|2 "
-    "6 9 11 44 55 77 87 167|2 5 7 8 9 11 44 55 76 77 167|2 55|2 11 167|2 7 33 83|2 33 44|2 141|2 32|4|2 7 87|2 5 "
-    "77 87|2 11 33 55 58 167|2 11 33 167|2 11|2 11 141|2 11 33|2 11 26 33 76 85 141|5|2 83|2 85 87|5 6||6|7|7 77|"
+    "|1|2|2 5 6 30 54 56 74 76 77 81 84 95 103 121 145 167|2 7 16 17 26 60 170|2 3|2 60|2 26|3|2 5 6 7 33 44 77 1"
+    "41|2 5 7 33 44 83 87 141|2 7 33 55|2 11 26 54 141|2 5 6 7 11 33 55 76 83 85 87|2 6 54 58 76 84|2 5 7 55 77|2"
+    " 6 9 11 44 55 77 87 167|2 5 7 8 9 11 44 55 76 77 167|2 55|2 11 167|2 7 33 83|2 33 44|2 141|2 32|4|2 7 87|2 5"
+    " 77 87|2 11 33 55 58 167|2 11 33 167|2 11|2 11 141|2 11 33|2 11 26 33 76 85 141|5|2 83|2 85 87|5 6|6|7|7 77|"
     "7 54|2 7|8|8 30 54|9|10|10 11 12 13 109 110 111|10 11 12|10 11 12 13 109 110 111 176|10 11 15 102 106 109 11"
     "3 114 176|10 11|10 12 111|10 109|11|12|13|14|15|16|2 16 17 18 19 20 21 22 23 24 122 126 128 129 137|2 16 17 "
     "18 19 20 21 22 23 24 126 128 129|16 17 18 19 20 21 22 23 24 25 63 121 125 126 129 132 134 137 144 145 173|16"
@@ -55,7 +55,7 @@ SCRIPT_SETS = (
     "8|99|100|101|102|102 114|103|104|105|106|107|108|109|110|111|112|113|114|115|116|117|118|119|120|121|122|123"
     "|124|125|126|127|128|129|130|131|132|133|134|135|136|138|139|140|141|142|143|144|145|146|147|148|149|149 150"
     "|150|151|152|153|154|155|156|157|158|159|160|161|162|163|164|165|166|168|169|170|171|172|173|174|175|176|177"
-).split("|")
+)
 BLOBS = {
     "category": (
         "c-rk+ON<;x8Ls-Ps;j$tx@)F)ySHcTogJ_3^*Ub18$S~fB`YBkte_B(2nmXKh=>D;LL`tla6upu2_X)^DY-=`XAVdxw}5~%ryPJo1b37ZLPA"
@@ -126,34 +126,34 @@ BLOBS = {
         "(nP0)LncqY#?1NXC*CH0``#<Fx|3?3fm|*F-u*7fY6BkP?vBVNfEV0BAODwU(63c&A{t4s-NDT"
     ),
     "script_extensions": (
-        "c-rlm33yyp6@c%#%iHG7o0(*imrQ1PsVCDk$)riQwA0e2v?Ps%E-4Ky)KYc<ttfRx1dCF|60uloQ$z$r5R|H*76n^`Dk6wW*--?=z2XLLsOP"
-        ">((xfYVT7mDI^Y?9cJLjI|cKVggP8q53-~tEbLk@NbZ~z2=4FHBxJPG@e7+q%g7N?07pg=|?=Uf6v-AeNz3A4QTML_-6Lmt|}fN4gZG$M-LJ"
-        "l!0C6LA~^P5}$Xcrb&Dwh7*JE?RjE(i|Y7#;Ey_SxjR|pA(m0k&0@qSV(Sbbrwjnn>#Tsz>uX*uA%9QzJ&mj3^E<l5ws%#r2#a9-UWx4<PJA"
-        "Y`WRYTcj~2uQsL4Sj`jnsBWXBUB4|zFN~K%4-ic?bD9!gF&b0z*a=Mdg+%fG^hohG)btyfIbi2A|B50%IJVnn6QKLQ1O&Va39?NjJaElVs4O"
-        "*>&8oK*jg?@Lq4CVpKv49i_Q}TvRr!TKZ@n(>$hji%RNIs6P`r)q_Or!f89*C6D#|?gAMl3h0ZK&dQGBk+0E4gDhhW1|4SZ+3}E++@BbR}7w"
-        "<tox5Q$|GaAkFzK$nXe__4w@AF)*QXk|n2#m=J9d)y#!ujm#Fk9vI=P&JJ><$}4DBl04TXrs(~#YBDHK*U-cqpG<r6xB-=1ht8#q<j9qr_8$"
-        "Qrfq1+j5<o0Z%NbAyiE%;>R7a|=Vr%#%tAaJkEIDMV$vyCG6GjvG+M`ZrPm0TQ3YNPMrsAP$!D&UXB-lCwwC6bVaVg+<>Ql|I65>JLhIkGdY"
-        "jV&YbLDtgR_mx$IoRIGE)^YiTT600v@Nr&)ahc01TR*gq#-95Q>`w`H4>!6Z3VyxWW)k8L-HJS*dEt`ol~QH3IP!s-AsGem9?mqLUXO_%XYb"
-        "%pOrUVrBd3sFx{Qq{IY;+@5FUPs<;c4Af<wJq%@!cH<SYfo)h7^l)<#Jqi9r$#!(e;Z_Ig$gDePpAw&g?FTmQ2Xpf~O+M-T1t1KBSy{1KNS+"
-        "W8p%0_EagyIkjD`xO1Cb=DUwPV#7&;(wmLAqP0l?GIU9po&#jg%>s7LZbq$_F(v$y+5gS(JMjE+kcq83e&tX@az;2(y}7mCC9xrE4zg>6jRu"
-        "Xc~={W8_7~;t%9V2}LSy(BTqqw3@0@`E=5^7m&#?hdfbhI>uzEu*TY}AQ`EE@iW6JAX6j8bmf%NaYWSv*B?UHv@)p<Rm9QGrPWJMsoiVw%nD"
-        "H1d6skC6rLY*RKzi&l|?FpWV(*Wq`z&(sY_g-BY^UlLzXh%wVf`DxAI8cJZnibKFy3QwU&+X9K(hJcuqzHWPsPBO=uBXkxe@^=-EJ*L3?PCl"
-        "nuLU%>;}SnWYemlP%dO44gjK?Vu2P*G{)jiS{{LRQI;x&S_>&XVXG(j4U^tF2|wGRjJCY#hoXpT3*{SUrsX<omx-CwAo__^(USi-QZ2k$j}R"
-        "r6QFF$N)Dbf*UPh2RM@7&trahbTMQqBRZn~I?KLx=bH?(SB4KeeD|@?~2yd8~bd&CJc7?faDRk?a5C1-J!xL*Z<*-H1G`W$Imhx{YAfK>4rX"
-        "aQ`^YmKJoRa4e6B0a(g_>Cp=M)4LgyfyML{Y&5O%FCp*q(!Gi$6)}p|ck5=J9byOB$1yd-M@^N;(C27^+fPQy^vOED?k4!{-tG(fgI*00$Cu"
-        "EGtM%;$Dk9)s4|X8G{Dr=8hEbXp6Mz1Th94<p~iLkJDM0mQyK2jaHVsl6&^pWtPXIqMOuIQ0=(tayUah8RVd!x5rjroqcM)YPz^{2V_@W_$="
-        "E?fR*LdEiXEP{MBgmp*BQ?^)hawmi5ZRSVhhHRu6~CeXo=-mgPl=*yC%PG09?#r<lQCQe5g_Xf2lA-$1a3Ut|C4*n(b<59>cvO2HwVaoE#Wy"
-        "p&1uI+kG7EW_yEZK{&hZ)p+bj4ex9%2JlHl;!Y>v*#xU&~FSFM9|M9$rLl_4$Neh?L^$D7mFt<Dw9>!epQWM>!<3{ekSc_bACY7`(u0vUK3!"
-        "z!b{&Z4MBcv<G98=Hepk96SjmDSfRDhI=;|WXfI4COr&cPHBCmMFa<lXV=7L?X~bkK=)uM5GyLKaGiMb$@j%S(#3K*NoFj4W0XRzEx(-73Jn"
-        "TLQJ>B@)12G@>$I)~hGl~TVU?H-FxM;sD-UC~Vy-RwJ#gL`P_8o_ZW*M>kcsv1D;ELC+#1nB<$Vnk5pF*H!Ii5PiX?Pl*UgD%P@Ql~v5I&xX"
-        "XP$L7p8W<S-k8@`oQ124tKU>S=gn_9cg<UiYl>^$_V(gC-ubTLdBu01|DMkCFF*+L5D;|tFZ3r<_Ta%`K6@`)%PwN?W5@u*Ohy0wNXa&oxEO"
-        "LVUF)C$8%hrOfM(zQ=h+9@B_Cqz*`=&ePwNl)FuUv{8(9D4AKl0{Y^0Zu^=;V1HuQhIA2;Ks&6@@`ZW=%n`>@}nu><sEeXO4t=pX23gKWVqc"
-        "*Q3$-<ZD=KdJ3P;wt>q)z@5m4SpK0BZ{9XUSGW7vp3v`H}>I8__>?#re6GfiQb#>=B*<Pr3C`L$g-`tl{9O#rGP`_6jJyCmC6?hpPZ6s8%n;"
-        "QHvQDT**LIiU{fCsQR@HFC~mnGzl^t%r$cY!SMaO24R6ESzJ_1N+wt~0@DBXO_8qtb?<Bs7ci~-k<7jr`w?e`#<G1&458m^gd+}cUuI4_x?|"
-        "!`hd-%Zjk@x|Q=7&GRUAXJPUHA|_^e{gB2tM*CY97PKHBaCZ_~VcQ{v<?ivhXDS6raMU@n`sR%`^B6{(|@=@hki_Rnl*W-wyLTVt3E(9^5^G"
-        "p4~W_-|v@ai9Zm3B>qI4jDIG2@h>6I;q&<XUvV@Sg!~Qvj?4dnMY89g#0!J`E9Bp!U?b43>_m<t<O=NWA+TGbL?sDBQc7BcjSgOk5siy3MhS"
-        "127{)O{RD@I}`>QC4Dyy)n5-YKq7$~uspk&`1ekF1JFnbL0iSW%ICM?gv?tX?Z8h>!HFku2%hePCvnn7wYMbu%M$b<~lMwZBh3}yR&%U<?v9"
-        "^4YLmq`C!1cRO{|L7=7S;|tDSB}75un}(~hm>UBfxr&I;MfsEUzYz9II!ydI05!?!oDr9+<=y)EM+N6S;|tD|BL(we}#VT"
+        "c-rlm33yyp6@bq<_ujY7n>RDbWM(qSY&DstNhVFYrJa_N(vmc`bV+Gwp+Z?JR4Ynd5kXL@SRxi{ZHkCcD+o$eP>X^T0YwCHDLYz0aj&?68|t"
+        "}lk~HbwPb=m7=KOivefQmS?pf~4o4|~uksOOI5~?_6aJxVUQ6SogXedQd+=qmCGyStLKUjeZWl$24M3lOfpT{U3>xC~vzJDX;u?-EJV$?_@p"
+        "!m$w%~^B;j$`1NXyGUir;%tK=S?NiLLsar#DE&5=3r_e_ho%fSfa%$Vp_3~WNUR6O17Jv5D7G7=_YCTamCj{pveZAj_C-Vk-$<1euB>hVMvl"
+        "grpXtBL+hJ*XrYupbcLh+z~e~n&Xx!sQ@B#;7Sc2EOcmtk;}|BbK$^sRHjNz9F5PhSkfmEnKgGITeP=vsqr;TsV}(d)kCVwA4Ax^A4hgp?v9"
+        "?~TRhZy?oRsf(hh%m(*2&RW$B{54)pt0(dEJYeP(nBB(7};3hPT|%RS2i>ekNr_(&#0FE=h@{X3WMavZKC1<eo~7;TYO`QDdpuq&l4py3&<w"
+        "ahg=1StgBuplmJCv6!L&_w{H-=mZ?sF~O3PMM#L&fNCOPS;MnMkB5eTs<VR~sqzZjlw{9!ib;BY5MzV#ybV5>p@}><j|{9N9XgjMl3`a8&p&"
+        "_^z;L)eki}4*hcmDSBV&Z@j|Hl(gVl7!^6YA5mK-wKBoE`Zi6hCzwMQM_o+QcIBrbIyO@@8df_Ox<B-%OywC4zWNeVof@2Ms{6~o!Qjo}P7B"
+        "r@0*a^+ZDQthba8N9m#t`zNdYjbogwl1-(<T+xIL@!j}q+ur*ldVq6H6pCUZ9%LHU`otmGbClO-S$Wac4k7wIRuPvbQ8~ASJr|S4$WpaF5Bc"
+        "PIxla!N+q>%e!4rm=&CGf?}T+ks>sDklv3duR+{AkH<W_~$_Rg4&R`zdQQRxZ{kRIq8+D-~lm%hW$DqKm1-vvR+CsIm&K5PQNu}9X=`}8BO|"
+        "unsvQ9Qw69OEEkY6zaM=`-|w_}c#Ft8E54uf?!b1Qd<p`FcGb}K7Ws#ai9VKSdh$SAc)Zn8M{QY0i-jG4`5M@ti>JxQ1`vMQBTVM^Cr(A_>h"
+        "INmfGEXT-;ltqtZSP4feZ1Ca|Zm=3-$$V`zZqH+raVC4B+H{PGSYeH}mt!<gfn%rpRlueOjH${grQ@)wN75HU*R(RZ4pqR>&gIcdN2%RwQEC"
+        "~g^lZ!7GKun|jt@9Su(HTy5Us7Dkc@AecGe;nc?sY=CQNhYySCG5Q40lXW?PGb;VEWdv9)BB=NL8?&~s8E%LaJe+Jt7I71=yPgOByR89aw($"
+        "=R^0+Kk{Bky?zQFx!$2V*fd_+;$G3w|T04X0X@Uq`I~h@1J63bT-XL$4HambUF@Cu1ZyIE#7~Ms;27ZIdX~_>Ck!trVUTkVeYgGg6q8TDd~F"
+        "wGXj;(SxM+AbFEydg2FZ(vX;FpZZqO2tQ^lJZm*v9qBEMNi-<*LTK0500ji%Kb))V{c7?fSF?Q*i_dgF@f5n=?Ic)K<mfgrn%lWq$>uB8Cki"
+        "yV{)N_}5=A=9YOpK5p3pG85=NAMQgrts4q^R(b#z&hZ-krgiMLRh?bk^d16dp5Ia-YboxyRfic@-c(RHd@!K+4iuA_m%r)+7GY^Ob%F2P3>J"
+        "D~wDauUVeuhIpY2VZC!}dlD(wENxyvjQ%GnB7)*+UJGmGWDZe-l_pn`XOCWDc@z{~tfqo%$5mJ33biwv!9HpWt-3z_>>Sm2dB=84FTdmk*h3"
+        "J?^6HjDjv&1njXv0fxUgQqX;edxJc3o!q<1+yLhd_S!dR9=5V70WHh_c>P!bF}thm(R;8>8}S4XsmPDB6e*rFbfhV&mSrSKrmIO6Fm4(B1c1"
+        "tJiG6!3eSs)XF8W>L=AvXrGPWhqNpj;uJP&t?BtSN~1BgnrN0zx0~=mld?ob^>nD3xy*UmC>qLJQ1r-Boj5YsYE)J$Yc{aW>n%e3Ch*w_)E9"
+        "H>Aj{tmml3QrXdfF(Ad-n%{~Pzv=my#7Fr8!g>i-PyiMSyiNF*lK|8chhRHC6nFs~lxj1!NqIk^oV~ZWIKW22maR+4PaWHE?9Itns2cT;<bR"
+        "B^1E_m(!m;?J_E^jA{VBUV14>%td?30DN!G+MXsOLoRS$tyeNpNtMFiTH{Q(ze^d)=vU8Z7rY-RF!m8PF_+vj#aE&W3YJoW259ydDNgz`1bl"
+        "c`IS%8-RIZUR!Y<tSYX0Q}O&azvY6}Z!NAau72Cwi|=^nyNVYU-+j@0Ixe~xD3_-k!~4V~iHV#&a9}Wj@5M{;GJGF@C8ko=LgM|v$u^j{{+D"
+        "IEoVPVp5A`L7d_c4J{PXxhyy8Q+7O%tx{aByRhw-Y9ti!&mKe`^*t>=@E^{(51>-s+42OD9-#tr@JH}r!Az0hZI-+n$~FZMD0ef@nnz$VxP*"
+        "L(u<4f$)~liDu+`cBuur>?(Y^9}H6*uoS)Q@pWw(`RqG8E)={Ti|oIz%4!S`4T<1!mV3}8Oj6X^dL*N!dBL-(UuYnmXlB63tTE+WD@L@JgzJ"
+        "Gg4^^_`(}OrhW-t`Fi7eCmqu{g?eJx|ojvV)8@>Wxg>7&L-0?N|I@}3&-UWBTH}2jJ+u<JOn{Y4OdmoJCe)yJ;KV|s#ZXSRKzVjeF2;bE_1P"
+        "?t74}T9H`93f|fRX(0N3a8SJh}rOgU23+$De>Fo&?QP@U-R`cm{s#Q-GiN=t&lK!cXB@cn*FBKi51D&%-a6UoyXfUvnk>hWYIfzhicF@9KtK"
+        "!|2`xBl-P4d4c%@^GD`S%o*@!rU(Aw^CG+iFZ~rpa<R|f;P0^XA5dg_{>i*Nz`uO{J%T;o06W;7!si<3>Smxz^2@A}j3L3~q_p_`)`4pwpmD"
+        "*4Ama@Yf-t{pMWDi`GTK+gNmN+{Rh3Z5uV69gFR_u~WZ&ptMPcm_I7EW+&k{rU<vDP>58;rBg9b|plcO~-NS;XyPz_0@25Om<&tPq&nT*e1w"
+        "*R;6Vc*7qDFGfPeS44{@LXBSQkJrm<>-+;*KQbgHoQwo_U?GlPlJKJ!@9mA{}b51>U}r?_j1DCEk|!a%TkuIl%*_XDa-#w{sT`q84&"
     ),
     "binary Alphabetic": (
         "c-rk&J8xV?6u#e?Gk5NL@7=Zc?%MnC+8bl<u49{Z>^PB<b({xLKq;bF1PM@(NF)-4AR?M{6j1OeD2YUYP-+Sa(xsuHi4dZqiK5W*1E@H&>mV"
@@ -171,9 +171,7 @@ BLOBS = {
         "}XY4W#&7^w53{pws6B%5guik+MRzS_RFH@;f4U2WT-}VL!!x@`r!Ud6Q9#+;o8@Y2WNEWqk;3dz!}T)CeP**dTx;Xt0>3p={l-9JO5#<c5T<"
         "f-Wb6D!t7Z7G2Dg>`;Nmh795&#TzUrjYmZJhp4?=0?Ml7}@0zD<e_BBBo+%lbpWJpbr|i@n`KPQ)PU}{094uoQ%UH%T7RUJ$khgTq"
     ),
-    "binary Bidi_Control": (
-        "c-oU;{KzE5YR<yOAjyCX03Y@NiU"
-    ),
+    "binary Bidi_Control": "c-oU;{KzE5YR<yOAjyCX03Y@NiU",
     "binary Bidi_Mirrored": (
         "c-rNUF-k;H3`O5PN#1|&D_@xrnL@#GV6YV|27CA5LTucG?Noysa0jkH7i41uEp+U(^M(rvBqzy|nWU5SY5H6Ty7L=0j9f7Bs3*5-GR)=KAnz"
         "f~!aG?so#CMl^PmU#g2U!V46LVX;X)Q3X4CyKRa4WDv>bs*oWWROe=dK=r9G&&U=PpP<gI90=ElTCo?w|4nH$RM7*{QL7-{PoY`=VxFmCNtm"
@@ -232,9 +230,7 @@ BLOBS = {
     "binary Default_Ignorable_Code_Point": (
         "c-mXbxRCJ-qZ3mwQz+|iRw-6PfiH}+1>Q3*VD#r)&T^ikm4ShQ2?)6v*nli{1`rTnIKuz|dl*C*^aL0P03HSaubB)J"
     ),
-    "binary Deprecated": (
-        "c-r%1)MR94WMtH2I?A?_=^7&=11ke30|NsG5Hc~`VL%1E3;=~81Pu"
-    ),
+    "binary Deprecated": "c-r%1)MR94WMtH2I?A?_=^7&=11ke30|NsG5Hc~`VL%1E3;=~81Pu",
     "binary Diacritic": (
         "c-rky&r4KM6n@`#?!E85?t9KCg4qlv!zdZqj1@uJjOjo{2L4)!)NI0vu%sx1N@~-(MbRc02>b`atzi8HZQJz+v=2&$?h_rycGF6s?{LrI+;h"
         "+UzH@E@xB>$O@@EZ!Htkdhxuw5yh-%Q4=}cY)BCqKZic~W5cG%{)5)9Z>wuCf9WpT~L`#Yx~7oFF#+_+g}8qe_nkpb=@))UMif#SG;Wh}X`P"
@@ -248,12 +244,8 @@ BLOBS = {
         "xCmWG2sY!H(Ct#E>2sx1OBcPcX&xiCsTk|{b5>J(jzDzmX-A}lT_eJ(hXUrMwZQWOXVohH^W@Ve5ot!V1Xt0z2n{gNkclr=!@$rf5?jG9&5?"
         "P^|P=~PCK!!EJWlj@9$r}{3|YKWGtw&EQY-e;4eSbNOYN^ZaUmIK@SwA|18b__P6Z@F4x=ZjWUe+Mkn1aEmid~fZ?zW)Kg^@|T0LKNf"
     ),
-    "binary Emoji_Component": (
-        "c-m8DWMgFIy3BZ$QJe9a)Nj@eEIA1bU?2~~cNso2Ffy<*urXi)9tHqH{RfB"
-    ),
-    "binary Emoji_Modifier": (
-        "c-s5T`k8@|0RRcl0rd"
-    ),
+    "binary Emoji_Component": "c-m8DWMgFIy3BZ$QJe9a)Nj@eEIA1bU?2~~cNso2Ffy<*urXi)9tHqH{RfB",
+    "binary Emoji_Modifier": "c-s5T`k8@|0RRcl0rd",
     "binary Emoji_Modifier_Base": (
         "c-pPY!3l#v00q&V|2Ian1QZdxc=ccfIV7YAYmsziAAxj`vwfIUAcF5a)A6N@FYXrdB&DV{(fACsycKDPn(fm_>4L-)k>?r3MZWR)jZm5E;vx"
         "0n?-TaWW<fa03Lz#3@c"
@@ -301,15 +293,9 @@ BLOBS = {
         "A7-Kz&Y-p{7j-0dWcBKor4lvHdKsPM{=?ubx}Mu+08$A+B2oy0wV5##zrm-#89vPr!3XZ?%$s~;tRJ^!CEkiU!{1nIZc;%fBwl|GQ;A%6!!x"
         "Q6lHnI!%&O1*ind2Ft$vHd~aFPZ!gYxff-*6bUDbz8S}3xb0ASEbcNyZ"
     ),
-    "binary Hex_Digit": (
-        "c-k}IVrP?LTL~r^z~CPPIsgDUTmnV"
-    ),
-    "binary IDS_Binary_Operator": (
-        "c-s5G#KiTHQJ;Z<fsp|M03ksFAp"
-    ),
-    "binary IDS_Trinary_Operator": (
-        "c-s5Kq|d;>000Jf0VD"
-    ),
+    "binary Hex_Digit": "c-k}IVrP?LTL~r^z~CPPIsgDUTmnV",
+    "binary IDS_Binary_Operator": "c-s5G#KiTHQJ;Z<fsp|M03ksFAp",
+    "binary IDS_Trinary_Operator": "c-s5Kq|d;>000Jf0VD",
     "binary ID_Continue": (
         "c-rk&O>9(E6n@{ifA8J*-zhWGY3C27L)&R<OG`@&fi{GawjvrVQ5O;yU?PN&pm9NBA`3O~XJK4P;=-7&-Lhi?3peiExFIHPjcZq)`=%HrYEU"
         "4$m@{+VeRt0PIp4XNIcsVXs67J<fS@X9;u{$y%J4aV3q;J;iVwp$hYz7>7hRB^WX4RPLJ)dX%6h1_<R$oIQ6gkV>0+`Z9eZ|YOoploW47_G<"
@@ -346,12 +332,8 @@ BLOBS = {
         "c-muQlH}xLK6=1`fgz76i;Iz$mGicWQhYJ*BtGN0JuD9t<Qe;z4EggG$vyIB)oODvU;qJTNrs?EMh1pb5Jv_g#K0iW=(~(TkU@+=mVt?riB*"
         "_EakdTvi2wkvCJ-?"
     ),
-    "binary Join_Control": (
-        "c-rG(Qea?U0002k051"
-    ),
-    "binary Logical_Order_Exception": (
-        "c-nJdt!Dke%*6PMiHVVsiI0JSfeVNyFkk`zbI}84"
-    ),
+    "binary Join_Control": "c-rG(Qea?U0002k051",
+    "binary Logical_Order_Exception": "c-nJdt!Dke%*6PMiHVVsiI0JSfeVNyFkk`zbI}84",
     "binary Lowercase": (
         "c-rlh&q@O^5XSeLWH;MwtxLsXQ<Q3pwDw@3)`Nm5VlN)_;$073ynE<D5JB)Ad<`E!@a+3|bdt76|7dGVRWQHZWHXaZCd_`b7kU#BBuYyNF&Q"
         "+%9%s2AI}#*K&lYv(>@CcgNCcq4?FZwLaS2R}BD;m`+DBAWwBnzmYWF3XLB0qQpM~(vp@{0W(V-I4r<^cj%1{-e!z$!kaK{I}em=k-Br*F4V"
@@ -365,24 +347,14 @@ BLOBS = {
         "r2QVm}DNeeWVE5VZojphvv<gBD5>_nk#(<hrZsw)n?{BYzgEHqk6C5iM&(ypSxj2@)IXvBk^at0<$!J3i?a643B=s^<3RZ!zgU7Ec|O7eE_-"
         "762b"
     ),
-    "binary Noncharacter_Code_Point": (
-        "c-p(5z{m8D0Q}3q#PFX0BnAKgko6(("
-    ),
+    "binary Noncharacter_Code_Point": "c-p(5z{m8D0Q}3q#PFX0BnAKgko6((",
     "binary Pattern_Syntax": (
         "c-m9s=VF&)VPuqIQDSFgWMl$i7Dg6EW=3&Fc}58d4t^$KMlQn(3(Dkj7#bRxStR)xd6`(581MplD9y;kz{J49#J~vVorTim008$&20;"
     ),
-    "binary Pattern_White_Space": (
-        "c-rG+6=F<b>|l~$VgLhq24nyL9_s;0"
-    ),
-    "binary Quotation_Mark": (
-        "c-m89WMOP(<Y$cGkYr+KJjue#tjMw#C>F)U00r_u%*Vh8B+oGr0s#H+1Yr"
-    ),
-    "binary Radical": (
-        "c-m`_VvOXurpJH)03E>s1p"
-    ),
-    "binary Regional_Indicator": (
-        "c-ng=^^t**0RRcI0rL"
-    ),
+    "binary Pattern_White_Space": "c-rG+6=F<b>|l~$VgLhq24nyL9_s;0",
+    "binary Quotation_Mark": "c-m89WMOP(<Y$cGkYr+KJjue#tjMw#C>F)U00r_u%*Vh8B+oGr0s#H+1Yr",
+    "binary Radical": "c-m`_VvOXurpJH)03E>s1p",
+    "binary Regional_Indicator": "c-ng=^^t**0RRcI0rL",
     "binary Sentence_Terminal": (
         "c-qyDze)pP5X5(W`+Wx{QB%b#g+;{pr?FI0T&aSEh1vz|1WVH@7WP6K8$l$El}$Ra^+inK1Beh*@QiZg#23hHvBT`_?9QvAsy5a2zLxz>ElE"
         "y;0W}4pp15XJQR^IrTS`FPA4utGjw!$QHBGBVnHzm*hG)4>*`uv1x_-$}3xbU-@osb{)hnNIB|OpzXMRqiDhG&TEz!v;&K@!JnEmk1K0W$u("
@@ -397,9 +369,7 @@ BLOBS = {
         "2YYhTXwtpYUlKQ=vW(aLFaut_6V~)l^hRLMh_W__3k#esl1hWG`Y@_joCz9Ld>w}U0-Svh%cJKfYIJ7-MxMVsrgUMWmuS#E`v<&=D^>yS4d@"
         "MFEV`_O!1w`nw3O@*)Rq3fA9;qFeO6"
     ),
-    "binary Unified_Ideograph": (
-        "c-mt);K0Dg#K_3V#Kj0AnV7FVP>^TrV>0B=Tjb5EWg^KC6vcoHSeG#fGKewAGB61WGbl1(07euZ02V?As{"
-    ),
+    "binary Unified_Ideograph": ("c-mt);K0Dg#K_3V#Kj0AnV7FVP>^TrV>0B=Tjb5EWg^KC6vcoHSeG#fGKewAGB61WGbl1(07euZ02V?As{"),
     "binary Uppercase": (
         "c-rk$OHRWu5Y5auwv!-!m5S<0s0CCZv5Dx8RapTGRtRp;BY?yXR<LIar{D}+fMak9#!ezA3Qb9gK&qc3$IqV`&-mGgX1oEa5A}c*e3s>eu0<"
         "$p%?yh%_mOQAC_um&{JA*<wV~JmTMz}enIX_1Gph(|5N-2@zH<?}UE?sV^c4L<$`P6c4o(I(rq_!Hkb6iY_>YL1_n@_mHA5zOkJiUx$(Aq?l"
@@ -407,12 +377,8 @@ BLOBS = {
         "x<c}w7X2_?cL3R0WeUR#!4{Ub&MS)8;mOVx7(&%rumW|{RcuWN>c>Ia0G0;96H8nzk`oq0lFVHzqa2AM9Tsr-pb3LBRZq@lk`R(xV@bK`MAM"
         "ZN08)E"
     ),
-    "binary Variation_Selector": (
-        "c-rG;W@P*z@Zp050|UcT1||jw;AH>+Lb?O}"
-    ),
-    "binary White_Space": (
-        "c-rG+6=F<blw!QkSkEoX#LB48xPXxX3Pc$=p)7s|Yybe7eFHB"
-    ),
+    "binary Variation_Selector": "c-rG;W@P*z@Zp050|UcT1||jw;AH>+Lb?O}",
+    "binary White_Space": "c-rG+6=F<blw!QkSkEoX#LB48xPXxX3Pc$=p)7s|Yybe7eFHB",
     "binary XID_Continue": (
         "c-rk&O>9(E6n@{ifA8M+-<Fx_wDSkk(stU~($dmGunnQ4t%wFo)P=+am?$A6Xk3tx$ikSQE{rQlTo}`}TXt+<;l>>c-4GME#<eTYohe3%8bn"
         "DnnKN_WeRs~e=bZa}=iJPkGgS#xpMe8FP-QgmwTx3`cwM{$5(3bQ7ehFUn^3fiagd%Qk~7^c1ffTytVL=|UPMR^gM|DjT}YRtSI-WN%1BjU%"

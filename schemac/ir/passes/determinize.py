@@ -1,6 +1,6 @@
 """Subset construction inside each procedure, over byte classes, special tokens and call edges as letters.
 
-      0: "a" -> 1, "a" -> 2, call p -> 3        {0}: "a" -> {1,2}, call p -> {3}
+0: "a" -> 1, "a" -> 2, call p -> 3        {0}: "a" -> {1,2}, call p -> {3}
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ def module_alphabet(module: Module) -> Alphabet:
 def determinize(module: Module, alphabet: Alphabet, budget: Budget) -> list[Deterministic]:
     """Make every procedure deterministic. The budget `states` is charged to the procedure's place."""
     symbols = _SymbolCache(alphabet)
-    return [
-        _determinize(p.graph, p.name, p.place, symbols, alphabet.size, budget) for p in module.procedures
-    ]
+    return [_determinize(p.graph, p.name, p.place, symbols, alphabet.size, budget) for p in module.procedures]
 
 
 class _SymbolCache:
@@ -121,10 +119,13 @@ class _Closures:
                 if target not in seen:
                     seen.add(target)
                     stack.append(target)
-        return tuple(sorted(
-            node for node in seen
-            if graph.byte_edges[node] or graph.call_edges[node] or graph.token_edges[node] or node in graph.finals
-        ))
+        return tuple(
+            sorted(
+                node
+                for node in seen
+                if graph.byte_edges[node] or graph.call_edges[node] or graph.token_edges[node] or node in graph.finals
+            )
+        )
 
 
 def _determinize(

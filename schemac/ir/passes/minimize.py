@@ -131,8 +131,10 @@ def _refine(
 ) -> Int64:
     """Split blocks by a hash of (block, {(letter, block of target)}); never joins what was split."""
     edge = _mix(symbol.astype(np.uint64) * np.uint64(count + 1) + block[target].astype(np.uint64))
-    call = _mix((calls[:, 1].astype(np.uint64) + np.uint64(1 << 32)) * np.uint64(count + 1)
-                + block[calls[:, 2]].astype(np.uint64))
+    call = _mix(
+        (calls[:, 1].astype(np.uint64) + np.uint64(1 << 32)) * np.uint64(count + 1)
+        + block[calls[:, 2]].astype(np.uint64)
+    )
     total = np.zeros(len(block), dtype=np.uint64)
     np.add.at(total, source, edge)
     np.add.at(total, calls[:, 0], call)
@@ -229,10 +231,15 @@ def _quotient(p: Deterministic, block: Int64, count: int) -> Deterministic:
     order = np.array(queue, dtype=np.int64)
     renumber = np.array([*number, -1], dtype=np.int32)
     calls = sorted(
-        (number[state], callee, number[target]) for state, edges in calls_of.items() for callee, target in edges
+        (number[state], callee, number[target])
+        for state, edges in calls_of.items()
+        for callee, target in edges
         if number[state] >= 0
     )
     return Deterministic(
-        p.name, p.place, renumber[rows[order]], p.accepting[first[order]],
+        p.name,
+        p.place,
+        renumber[rows[order]],
+        p.accepting[first[order]],
         np.array(calls, dtype=np.int32).reshape(-1, 3),
     )

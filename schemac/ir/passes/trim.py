@@ -1,9 +1,9 @@
 """Remove what no text can use: calls that never end, procedures nobody reaches, and empty texts of callees.
 
-    procedure 0 root                       procedure 0 root
-      0: call a -> 1, call b -> 1    =>      0: call a -> 1, epsilon -> 1
-      1: final                               1: final
-    procedure 1 a: "x"? ; 2 b: "(" b ")"   procedure 1 a: "x"
+procedure 0 root                       procedure 0 root
+  0: call a -> 1, call b -> 1    =>      0: call a -> 1, epsilon -> 1
+  1: final                               1: final
+procedure 1 a: "x"? ; 2 b: "(" b ")"   procedure 1 a: "x"
 """
 
 from __future__ import annotations
