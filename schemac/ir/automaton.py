@@ -127,6 +127,7 @@ def call_sources(a: Automaton) -> Int32:
 
 def _verify_structure(a: Automaton) -> list[str]:
     problems = []
+    n_states = np.int64(a.states)
     source, symbol = np.nonzero(a.next_state >= 0)
     target = a.next_state[source, symbol]
     call_source = call_sources(a)
@@ -134,7 +135,8 @@ def _verify_structure(a: Automaton) -> list[str]:
         problems.append(f"state {state}: an edge leaves its procedure")
     for state in np.unique(call_source[a.owner[call_source] != a.owner[a.call_return]]).tolist():
         problems.append(f"state {state}: a call returns into another procedure")
-    forward = np.concatenate([source, call_source]), np.concatenate([target, a.call_return])
+    joined = np.unique(source * n_states + target)
+    forward = (np.concatenate([joined // n_states, call_source]), np.concatenate([joined % n_states, a.call_return]))
     reachable = _closure(a.entry, *forward, a.states)
     productive = _closure(np.flatnonzero(a.accepting), forward[1], forward[0], a.states)
     problems += [f"state {s}: not reachable from its entry" for s in np.flatnonzero(~reachable).tolist()]
@@ -155,16 +157,17 @@ def _closure(
     order = np.argsort(source, kind="stable")
     start = np.searchsorted(source[order], np.arange(size + 1)).tolist()
     targets = target[order].tolist()
-    reached = np.zeros(size, dtype=np.bool_)
-    reached[seeds] = True
+    reached = bytearray(size)
     stack = np.unique(seeds).tolist()
+    for node in stack:
+        reached[node] = 1
     while stack:
         node = stack.pop()
         for successor in targets[start[node] : start[node + 1]]:
             if not reached[successor]:
-                reached[successor] = True
+                reached[successor] = 1
                 stack.append(successor)
-    return reached
+    return np.frombuffer(reached, dtype=np.bool_)
 
 
 def _verify_left_recursion(a: Automaton) -> list[str]:

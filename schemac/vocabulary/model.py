@@ -164,5 +164,9 @@ class Vocabulary:
 
     def missing_bytes(self) -> tuple[int, ...]:
         """The byte values that no one-byte token spells; texts with them may not be reachable."""
+        return self._missing_bytes
+
+    @cached_property
+    def _missing_bytes(self) -> tuple[int, ...]:
         present = {token[0] for token in self.tokens if token is not None and len(token) == 1}
         return tuple(value for value in range(256) if value not in present)

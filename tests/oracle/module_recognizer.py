@@ -48,7 +48,7 @@ class ModuleRecognizer:
     def _after(self, value: object, current: set[Configuration]) -> Iterator[set[Configuration]]:
         """The configurations after a value, for each order of keys that gets through."""
         if isinstance(value, Mapping):
-            yield from self._after_members(value, self._read("{", current), frozenset(value), first=True)
+            yield from self._after_members(value, self._read("{", current))
         elif isinstance(value, Sequence) and not isinstance(value, str):
             yield from self._after_items(value, self._read("[", current), 0)
         else:
@@ -58,22 +58,28 @@ class ModuleRecognizer:
                 yield following
 
     def _after_members(
-        self, members: Mapping[str, object], current: set[Configuration], left: frozenset[str], *, first: bool
+        self, members: Mapping[str, object], current: set[Configuration]
     ) -> Iterator[set[Configuration]]:
-        if not current:
-            return
-        if not left:
-            closed = self._read("}", current)
-            if closed:
-                yield closed
-            return
-        ahead = current if first else self._read(",", current)
-        for key in members:
-            if key in left:
-                named = self._read(json.dumps(key, ensure_ascii=False) + ":", ahead)
-                if named:
-                    for after in self._after(members[key], named):
-                        yield from self._after_members(members, after, left - {key}, first=False)
+        """The configurations after an object; orders that lead to the same configurations are tried once."""
+        seen: set[tuple[frozenset[str], frozenset[Configuration]]] = set()
+        stack = [(frozenset(members), current, True)]
+        while stack:
+            left, current, first = stack.pop()
+            state = (left, frozenset(current))
+            if not current or state in seen:
+                continue
+            seen.add(state)
+            if not left:
+                closed = self._read("}", current)
+                if closed:
+                    yield closed
+                continue
+            ahead = current if first else self._read(",", current)
+            for key in reversed(list(members)):
+                if key in left:
+                    named = self._read(json.dumps(key, ensure_ascii=False) + ":", ahead)
+                    if named:
+                        stack += [(left - {key}, after, False) for after in self._after(members[key], named)]
 
     def _after_items(
         self, items: Sequence[object], current: set[Configuration], index: int

@@ -20,7 +20,7 @@ from schemac.frontend.json_schema.productive import productive_part
 from schemac.frontend.json_schema.text import any_string_body, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
 from schemac.ir.charset import CharSet
-from schemac.ir.dfa import BYTES, CODE_POINTS, Dfa
+from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 
 _CONSTANTS = ((NULL, b"null"), (FALSE_VALUE, b"false"), (TRUE_VALUE, b"true"))
@@ -81,8 +81,8 @@ class Lowering:
     def any_key_rest(self) -> int:
         """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
         if self._any_key_rest is None:
-            rest = string_body(Dfa.everything(CODE_POINTS)).concat(Dfa.literal((_QUOTE,), BYTES))
-            self._any_key_rest = self._language_procedure("key", rest, "#")
+            rest = string_body(Dfa.everything(CODE_POINTS))
+            self._any_key_rest = self._language_procedure("key", rest, "#", quoted=True)
         return self._any_key_rest
 
     # -- procedures ---------------------------------------------------------------------------------------------
@@ -110,6 +110,7 @@ class Lowering:
         return number
 
     def _body(self, language: Dfa, place: str) -> int:
+        """The procedure that reads a string of the language behind its opening quotation mark, the closing one included."""
         number = self._bodies.get(language)
         if number is None:
             everything = language.is_everything
@@ -118,16 +119,17 @@ class Lowering:
                 return number
             body = any_string_body() if everything else string_body(language, self._budget)
             self._budget.spend("states", body.size, place=place)
-            number = self._language_procedure("string", body, "#" if everything else place)
+            number = self._language_procedure("string", body, "#" if everything else place, quoted=True)
             self._bodies[language] = number
         return number
 
-    def _language_procedure(self, name: str, language: Dfa, place: str) -> int:
+    def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
+        """A procedure for a language over bytes; `quoted` adds the closing quotation mark, so that it is never empty."""
         number = self._declare(name, place)
         self._languages.add(number)
         graph = Graph()
         graph.final(graph.language(graph.start, language))
-        self._builder.define(number, graph)
+        self._builder.define(number, _closed(graph) if quoted else graph)
         return number
 
     def _counted(self, counted: Counted, place: str) -> int:
@@ -143,7 +145,7 @@ class Lowering:
                 found = self._blocks[key] = self._language_procedure("characters", string_body(texts), place)
             return found
 
-        self._builder.define(number, counted.graph(block))
+        self._builder.define(number, _closed(counted.graph(block)))
         return number
 
     def _value_graph(self, signature: Signature, place: str) -> Graph:
@@ -157,19 +159,28 @@ class Lowering:
             graph.language(graph.start, signature.numbers.texts(self._budget), end)
         strings = signature.strings
         if not strings.is_empty:
-            opened, closing = graph.node(), graph.node()
+            opened = graph.node()
             graph.byte(graph.start, _QUOTE, _QUOTE, opened)
             if strings.size <= _SMALL and strings.is_finite:
-                graph.language(opened, string_body(strings, self._budget), closing)
+                closing = graph.language(opened, string_body(strings, self._budget))
+                graph.byte(closing, _QUOTE, _QUOTE, end)
             else:
-                graph.call(opened, self._body(strings, place), closing)
-            graph.byte(closing, _QUOTE, _QUOTE, end)
+                graph.call(opened, self._body(strings, place), end)
         for bit, formula, bracket in ((ARRAY, signature.arrays, 0x5B), (OBJECT, signature.objects, 0x7B)):
             if formula != FALSE:
                 opened = graph.node()
                 graph.byte(graph.start, bracket, bracket, opened)
                 graph.call(opened, self._frame(bit, formula, place), end)
         return graph
+
+
+def _closed(graph: Graph) -> Graph:
+    """The graph with a closing quotation mark at its end."""
+    end = graph.node()
+    for final in sorted(graph.finals):
+        graph.byte(final, _QUOTE, _QUOTE, end)
+    graph.finals = {end}
+    return graph
 
 
 def _name(signature: Signature) -> str:

@@ -302,7 +302,7 @@ class _Assertions:
                 if configuration not in seen:
                     seen[configuration] = None
                     stack.append(configuration)
-        self.budget.spend("regex_states", len(seen) // 32)
+        self.budget.spend("regex_states", sum([1 + len(some) for _, some in seen]) // 8)
         if machine.absorbing and (machine.end, _NONE) in seen:
             return frozenset(((machine.end, _NONE),))
         kept = [(node, some) for node, some in seen if machine.edges[node] or node == machine.end]
@@ -350,6 +350,11 @@ class _Assertions:
 
     def determinize(self, machine: _Machine, trackers: Trackers) -> Dfa:
         """The texts that a machine accepts from a place where the trackers it asks are in these states."""
+        if not machine.guards:
+            machine.nfa.final(machine.end)
+            if machine.absorbing:
+                machine.nfa.universal.add(machine.end)
+            return Dfa.from_nfa(machine.nfa, budget=self.budget)
         relevant = machine.relevant
         first = (trackers, self.start(machine, dict(zip(relevant, trackers, strict=True))))
         number = {first: 0}
@@ -357,7 +362,7 @@ class _Assertions:
         rows: list[list[int]] = []
         accepting: list[bool] = []
         for states, configurations in queue:  # grows meanwhile
-            self.budget.spend("regex_states", 1 + len(configurations) // 32)
+            self.budget.spend("regex_states", 1)
             accepting.append(
                 any(
                     node == machine.end and all(self.accepting[language][state] for language, state in obligations)

@@ -76,24 +76,30 @@ def determinize(module: Module, alphabet: Alphabet, budget: Budget) -> list[Dete
 
 
 class _SymbolCache:
-    """The symbols of an interval or of a list of token texts, worked out once each."""
+    """Sets of symbols by number: those of an interval of bytes or of a list of token texts, worked out once each."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self._byte_class = alphabet.byte_class.tolist()
         self._labels = {text: alphabet.byte_classes + i for i, text in enumerate(alphabet.labels)}
-        self._intervals: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._numbers: dict[object, int] = {symbol: symbol for symbol in range(alphabet.size)}
+        self.sets: list[tuple[int, ...]] = [(symbol,) for symbol in range(alphabet.size)]
 
-    def interval(self, low: int, high: int) -> tuple[int, ...]:
+    def interval(self, low: int, high: int) -> int:
+        """The number of the set of classes of the bytes low..high."""
         if low == high:
-            return (self._byte_class[low],)
-        found = self._intervals.get((low, high))
-        if found is None:
-            found = tuple(sorted(set(self._byte_class[low : high + 1])))
-            self._intervals[low, high] = found
-        return found
+            return int(self._byte_class[low])
+        found = self._numbers.get((low, high))
+        return self._add((low, high), set(self._byte_class[low : high + 1])) if found is None else found
 
-    def texts(self, texts: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(self._labels[text] for text in texts)
+    def texts(self, texts: tuple[str, ...]) -> int:
+        """The number of the set of these special tokens."""
+        found = self._numbers.get(texts)
+        return self._add(texts, {self._labels[text] for text in texts}) if found is None else found
+
+    def _add(self, key: object, symbols: set[int]) -> int:
+        self._numbers[key] = len(self.sets)
+        self.sets.append(tuple(sorted(symbols)))
+        return len(self.sets) - 1
 
 
 class _Closures:
@@ -135,19 +141,12 @@ def _determinize(
     start = closures.of(graph.start)
     number: dict[tuple[int, ...], int] = {start: 0}
     subsets = [start]
+    state_of_node: dict[int, int] = {}  # of the closure of a node
     merged: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    edges: list[tuple[int, int, int]] = []
+    sources: list[int] = []
+    labels: list[int] = []  # numbers of symbol sets
+    targets: list[int] = []
     calls: list[tuple[int, int, int]] = []
-
-    def add(moves: dict[int, tuple[int, ...]], letter: int, target: tuple[int, ...]) -> None:
-        present = moves.get(letter)
-        if present is None or present is target:
-            moves[letter] = target
-            return
-        union = merged.get((present, target))
-        if union is None:
-            union = merged[present, target] = tuple(sorted({*present, *target}))
-        moves[letter] = union
 
     def state_of(subset: tuple[int, ...]) -> int:
         state = number.get(subset)
@@ -158,29 +157,55 @@ def _determinize(
                 budget.spend("states", 256, place=place)
         return state
 
+    def after(node: int) -> int:
+        state = state_of_node.get(node)
+        if state is None:
+            state = state_of_node[node] = state_of(closures.of(node))
+        return state
+
+    def union(present: tuple[int, ...] | None, target: tuple[int, ...]) -> tuple[int, ...]:
+        if present is None or present is target:
+            return target
+        found = merged.get((present, target))
+        if found is None:
+            found = merged[present, target] = tuple(sorted({*present, *target}))
+        return found
+
     position = 0
     while position < len(subsets):
-        reads: dict[int, tuple[int, ...]] = {}
-        invocations: dict[int, tuple[int, ...]] = {}
-        for node in subsets[position]:
-            for low, high, target in graph.byte_edges[node]:
+        subset = subsets[position]
+        edges = [
+            (symbols.interval(low, high), target)
+            for node in subset for low, high, target in graph.byte_edges[node]
+        ]
+        edges += [(symbols.texts(texts), target) for node in subset for texts, target in graph.token_edges[node]]
+        letters = [symbol for label, _ in edges for symbol in symbols.sets[label]]
+        if len(letters) == len(set(letters)):  # no two edges share a symbol: nothing to unite
+            sources += [position] * len(edges)
+            labels += [label for label, _ in edges]
+            targets += [after(target) for _, target in edges]
+        else:
+            reads: dict[int, tuple[int, ...]] = {}
+            for label, target in edges:
                 closure = closures.of(target)
-                for symbol in symbols.interval(low, high):
-                    add(reads, symbol, closure)
-            for texts, target in graph.token_edges[node]:
-                for symbol in symbols.texts(texts):
-                    add(reads, symbol, closures.of(target))
+                for symbol in symbols.sets[label]:
+                    reads[symbol] = union(reads.get(symbol), closure)
+            sources += [position] * len(reads)
+            labels += reads
+            targets += [state_of(subset) for subset in reads.values()]
+        invocations: dict[int, tuple[int, ...]] = {}
+        for node in subset:
             for callee, target in graph.call_edges[node]:
-                add(invocations, callee, closures.of(target))
-        edges.extend((position, symbol, state_of(reads[symbol])) for symbol in sorted(reads))
-        calls.extend((position, callee, state_of(invocations[callee])) for callee in sorted(invocations))
+                invocations[callee] = union(invocations.get(callee), closures.of(target))
+        calls += [(position, callee, state_of(invocations[callee])) for callee in sorted(invocations)]
         position += 1
     budget.spend("states", len(subsets) & 255, place=place)
 
     next_state = np.full((len(subsets), width), -1, dtype=np.int32)
-    if edges:
-        flat = np.array(edges, dtype=np.int32)
-        next_state[flat[:, 0], flat[:, 1]] = flat[:, 2]
+    if labels:
+        length = np.array([len(symbols.sets[label]) for label in labels])
+        flat = np.array([symbol for label in labels for symbol in symbols.sets[label]])
+        next_state[np.repeat(np.array(sources), length), flat] = np.repeat(np.array(targets, dtype=np.int32), length)
     finals = graph.finals
     accepting = np.array([any(node in finals for node in subset) for subset in subsets], dtype=np.bool_)
     return Deterministic(name, place, next_state, accepting, np.array(calls, dtype=np.int32).reshape(-1, 3))

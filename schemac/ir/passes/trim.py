@@ -31,6 +31,8 @@ def drop_unproductive(module: Module) -> Module:
                     reached.add(callee)
                     stack.append(callee)
     keep = sorted(reached)
+    if len(keep) == len(graphs) and all(g is p.graph for g, p in zip(graphs, module.procedures, strict=True)):
+        return module
     number = {old: new for new, old in enumerate(keep)}
     return Module(
         tuple(
@@ -114,7 +116,10 @@ def _without_calls(graph: Graph, keep: list[bool]) -> Graph:
 
 
 def _renumbered(graph: Graph, number: dict[int, int]) -> Graph:
-    copy = copy_graph(graph)
+    """The graph with other procedure numbers; all that stays the same is shared, since passes leave graphs as they are."""
+    copy = Graph()
+    copy.byte_edges, copy.epsilons, copy.token_edges = graph.byte_edges, graph.epsilons, graph.token_edges
+    copy.finals = graph.finals
     copy.call_edges = [[(number[callee], target) for callee, target in calls] for calls in graph.call_edges]
     return copy
 
