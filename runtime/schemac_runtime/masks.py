@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.program import Int32, Mask
+from schemac_runtime.program import Int32, Mask, Operation
 
 
 def allocate_bitmask(rows: int, vocab_size: int) -> Int32:
@@ -37,43 +38,43 @@ def mask_rows(bitmask: Any, words: int) -> Int32:
 
 def write_mask(out: Int32, mask: Mask) -> None:
     """Write one mask over the row `out`, int32 [>= words]."""
-    dense, parts, rows, clear, over = mask
-    if dense is None:
-        out.fill(0)
-    elif len(out) == len(dense):
+    dense, words, values, more = mask
+    if len(out) == len(dense):
         out[:] = dense
     else:
         out[: len(dense)] = dense
         out[len(dense) :] = 0
-    for words, bits in parts:
-        out[words] |= bits
-    for row in rows:
-        out[: len(row)] |= row
-    if clear is not None:
-        for words, bits in clear.parts:
-            out[words] &= ~bits
-        if clear.dense is not None:
-            out[: len(clear.dense)] &= ~clear.dense
-    if over is not None:
-        or_mask(out, over)
+    if words is not None:
+        out[words] = values
+    for operation in more:
+        apply_operation(out, operation)
+
+
+def apply_operation(out: Int32, operation: Operation) -> None:
+    """Do one step on the row `out`."""
+    words, values, clear = operation
+    if words is None:
+        words = slice(len(values))  # type: ignore[assignment]
+    if clear:
+        out[words] &= values
+    else:
+        out[words] |= values
 
 
 def or_mask(out: Int32, mask: Mask) -> None:
-    """Allow in `out` what `mask` allows besides."""
-    dense, parts, rows, clear, over = mask
-    if clear is not None:
-        extra = np.zeros_like(out)
-        write_mask(extra, mask)
-        out |= extra
-        return
-    if dense is not None:
-        out[: len(dense)] |= dense
-    for words, bits in parts:
-        out[words] |= bits
-    for row in rows:
-        out[: len(row)] |= row
-    if over is not None:
-        or_mask(out, over)
+    """Allow in the row `out` what `mask` allows besides."""
+    extra = np.zeros_like(out)
+    write_mask(extra, mask)
+    out |= extra
+
+
+def composed(dense: Int32, operations: Sequence[Operation]) -> Mask:
+    """The mask that starts from `dense` and does the steps in order; the first one is worked out now."""
+    if operations:
+        words, bits, clear = operations[0]
+        if words is not None and not clear:
+            return Mask(dense, words, dense[words] | bits, tuple(operations[1:]))
+    return Mask(dense, None, None, tuple(operations))
 
 
 def count_allowed(row: Int32) -> int:

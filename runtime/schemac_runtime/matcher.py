@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.masks import count_allowed, mask_rows, or_mask, write_mask
-from schemac_runtime.program import EMPTY_MASK, EXIT, NO_ROW, Int32, Mask, Program, sparse_part
+from schemac_runtime.masks import apply_operation, composed, count_allowed, mask_rows, or_mask, write_mask
+from schemac_runtime.program import EXIT, NO_ROW, Int32, Mask, Operation, Program, tokens_operation
 
 
 class Frame:
@@ -49,7 +49,7 @@ class Matcher:
         stop_ids: ids that end the text, beside those of the vocabulary.
     """
 
-    __slots__ = ("_bottom", "_history", "_now", "_stop_part", "program", "stop_ids")
+    __slots__ = ("_bitmask", "_bottom", "_history", "_now", "_rows", "_stop", "program", "stop_ids")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         self.program = program
@@ -57,10 +57,12 @@ class Matcher:
             if not 0 <= token < program.vocab_size:
                 raise MatcherError(f"stop id {token} is outside 0..{program.vocab_size - 1}")
         self.stop_ids = frozenset((*program.stop_ids, *stop_ids))
-        self._stop_part = sparse_part(np.array(sorted(self.stop_ids), dtype=np.int64))
+        self._stop = tokens_operation(np.array(sorted(self.stop_ids), dtype=np.int64))
         self._bottom = Frame(-1, None)
         self._history: list[Configurations] = []
         self._now: Configurations = self._start()
+        self._bitmask: object = None  # the mask filled last, and its rows: checked once, not at every step
+        self._rows: Int32 = self.program.nothing[None]
 
     def _start(self) -> Configurations:
         frame = self._bottom
@@ -81,18 +83,19 @@ class Matcher:
         Raises:
             MatcherError: the mask is too narrow or of another type.
         """
-        out = mask_rows(bitmask, self.program.words)[row]
+        if bitmask is self._bitmask:
+            out = self._rows[row]
+        else:
+            rows = mask_rows(bitmask, self.program.words)
+            self._bitmask, self._rows, out = bitmask, rows, rows[row]
         now = self._now
         if len(now) == 1:
             state, frame = now[0]
             write_mask(out, frame.masks.get(state) or self._mask(state, frame))
             return
-        if now is ENDED:
-            out.fill(0)
-            words, bits = self._stop_part
-            out[words] = bits
-            return
         out.fill(0)
+        if now is ENDED:
+            apply_operation(out, self._stop)
         for state, frame in now:
             or_mask(out, frame.masks.get(state) or self._mask(state, frame))
 
@@ -102,65 +105,60 @@ class Matcher:
         if not program.stacked[state]:
             mask = program.state_mask(state)
         else:
-            own = self._own_mask(state, frame)
+            own = self._own_operations(state, frame)
             default = program.default_state[state]
             if default < 0:
-                mask = own
+                row = program.state_row[state]
+                dense = program.tables.dense[row] if row >= 0 else program.nothing
+                mask = composed(dense, own[1:] if row >= 0 else own)
             else:
                 ret = program.default_return[state]
                 below = frame if ret < 0 else frame.push(ret)
                 mask = below.masks.get(default) or self._mask(default, below)
-                clear = program.clear_row[state]
-                if clear != NO_ROW or own != EMPTY_MASK:
-                    # A default has no default: its mask clears nothing.
-                    mask = mask._replace(clear=program.row_mask(clear), over=own)
+                if program.clear_row[state] != NO_ROW:
+                    own.insert(0, program.row_operation(program.clear_row[state], clear=True))
+                if own:
+                    mask = mask._replace(more=(*mask.more, *own))
         frame.masks[state] = mask
         return mask
 
-    def _own_mask(self, state: int, frame: Frame) -> Mask:
-        """What a configuration allows without its default."""
-        dense, parts, _, _, _ = self.program.state_mask(state)
-        rows: list[Int32] = [] if dense is None else [dense]
-        sparse = list(parts)
+    def _own_operations(self, state: int, frame: Frame) -> list[Operation]:
+        """What a configuration allows without its default; first the row of its state, if it has one."""
+        operations: list[Operation] = []
+        self._add_row(self.program.state_row[state], operations)
         here: Configuration | None = (state, frame)
         while here is not None:
-            here = self._add_below(*here, rows, sparse)
-        if not rows and not sparse:
-            return EMPTY_MASK
-        return Mask(rows[0] if rows else None, tuple(sparse), tuple(rows[1:]))
+            here = self._add_below(*here, operations)
+        return operations
 
-    def _add_below(
-        self, state: int, frame: Frame, rows: list[Int32], parts: list[tuple[Int32, Int32]]
-    ) -> Configuration | None:
+    def _add_below(self, state: int, frame: Frame, operations: list[Operation]) -> Configuration | None:
         """Add what the stack allows at `state`; returns the configuration below if `state` may end its frame."""
         program = self.program
         parent = frame.parent
         if parent is None:
             if program.accepting[state]:
-                parts.append(self._stop_part)
+                operations.append(self._stop)
             return None
         if program.below_on_use:
             tokens = [program.tokens_of_class(c) for c, rest in program.exits(state) if self._allows(rest, frame)]
             if tokens:
-                parts.append(sparse_part(np.concatenate(tokens)))
+                operations.append(tokens_operation(np.concatenate(tokens)))
         low, high = program.below_start[state], program.below_start[state + 1]
         index = bisect_left(program.below_return, frame.ret, low, high)
         if index < high and program.below_return[index] == frame.ret:
-            self._add_row(program.below_row[index], rows, parts)
+            self._add_row(program.below_row[index], operations)
             for deep in range(program.deep_start[index], program.deep_start[index + 1]):
                 if self._allows(program.deep_rest[deep], parent):
-                    self._add_row(program.deep_row[deep], rows, parts)
+                    self._add_row(program.deep_row[deep], operations)
         if not program.accepting[state]:
             return None
         # A state that may be returned to has no default.
-        self._add_row(program.state_row[frame.ret], rows, parts)
+        self._add_row(program.state_row[frame.ret], operations)
         return frame.ret, parent
 
-    def _add_row(self, row: int, rows: list[Int32], parts: list[tuple[Int32, Int32]]) -> None:
-        mask = self.program.row_mask(row)
-        if mask.dense is not None:
-            rows.append(mask.dense)
-        parts.extend(mask.parts)
+    def _add_row(self, row: int, operations: list[Operation]) -> None:
+        if row != NO_ROW:
+            operations.append(self.program.row_operation(row))
 
     def _allows(self, symbol_class: int, frame: Frame) -> bool:
         """Whether the text of a class can be read after returning to the top of the stack `frame`."""
@@ -313,8 +311,9 @@ class Matcher:
     def fork(self) -> Matcher:
         """An independent matcher at the same place, history included."""
         other = Matcher.__new__(Matcher)
-        other.program, other.stop_ids, other._stop_part = self.program, self.stop_ids, self._stop_part
+        other.program, other.stop_ids, other._stop = self.program, self.stop_ids, self._stop
         other._bottom, other._history, other._now = self._bottom, list(self._history), self._now
+        other._bitmask, other._rows = None, self._rows
         return other
 
     # -- questions ---------------------------------------------------------------------------------------------

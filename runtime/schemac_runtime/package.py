@@ -29,7 +29,7 @@ from schemac_runtime.program import Program, Tables, verify_tables
 FORMAT = 1
 MANIFEST = "manifest.json"
 ALIGNMENT = 64
-DTYPES = ("uint8", "int32")
+DTYPES = ("uint8", "int32", "int64")
 #: ZIP local file header: signature, version, flags, method, time, date, CRC-32, sizes, name and extra lengths.
 LOCAL_HEADER = struct.Struct("<IHHHHHIIIHH")
 LOCAL_SIGNATURE = 0x04034B50

@@ -52,7 +52,8 @@ class Tables:
         clear_row: int32 [N], for states with a default, coded alike: their mask is that of the default without these tokens,
             and with those of `state_row`.
         dense: int32 [D, W], bit t % 32 of word t // 32 = token t is allowed.
-        sparse_start: int32 [S + 1]; sparse_word, sparse_bits: int32, the non-zero words of a row.
+        sparse_start: int32 [S + 1]; sparse_word: int64, sparse_bits: int32, the non-zero words of a row. (NumPy indexes
+            with int64 ten times as fast as with int32.)
         below_start: int32 [N + 1]; below_return, below_row: int32 [Q], CSR by state: what a state allows in addition
             when the return state on top of the stack is `below_return` (ascending), coded as in `state_row`.
         deep_start: int32 [Q + 1]; deep_row, deep_rest: int32: rows of tokens that also end that frame, or skip it,
@@ -82,7 +83,7 @@ class Tables:
     clear_row: Int32
     dense: Int32
     sparse_start: Int32
-    sparse_word: Int32
+    sparse_word: npt.NDArray[np.int64]
     sparse_bits: Int32
     below_start: Int32
     below_return: Int32
@@ -101,25 +102,26 @@ class Tables:
         return [field.name for field in fields(cls)]
 
 
+#: The dtypes of the arrays that are not int32.
+TABLE_DTYPES = {"accepting": "uint8", "returns_only": "uint8", "sparse_word": "int64"}
+
+#: One step of writing a mask: words of the row (None: all of them), values, and whether to AND instead of OR.
+Operation = tuple["npt.NDArray[np.int64] | None", Int32, bool]
+
+
 class Mask(NamedTuple):
-    """How to write a mask: over `base`, OR the parts and rows, clear the tokens of `clear`, then write `over` on top.
+    """How to write a mask: copy `dense`, set some words, then do what `more` says.
 
     Attributes:
-        dense: a row to start from, or None for an empty one.
-        parts: (words, bits) to OR in.
-        rows: further rows to OR in.
-        clear: a mask of tokens to take away from what is there so far, or None.
-        over: a mask to OR in at last, or None.
+        dense: int32 [W], the row to start from.
+        words, values: int64 [n], int32 [n]: words of the row and what they become; None where there are none.
+        more: further operations in order; almost always none.
     """
 
-    dense: Int32 | None = None
-    parts: tuple[tuple[Int32, Int32], ...] = ()
-    rows: tuple[Int32, ...] = ()
-    clear: Mask | None = None
-    over: Mask | None = None
-
-
-EMPTY_MASK = Mask()
+    dense: Int32
+    words: npt.NDArray[np.int64] | None = None
+    values: Int32 | None = None
+    more: tuple[Operation, ...] = ()
 
 
 class Program:
@@ -138,6 +140,7 @@ class Program:
         self.tokenizer = tokenizer
         self.vocab_size = len(tables.token_class)
         self.words = (self.vocab_size + 31) // 32
+        self.nothing: Int32 = np.zeros(self.words, dtype=np.int32)
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
         self.token_class = memoryview(tables.token_class)
         self.default_state = memoryview(tables.default_state)
@@ -224,9 +227,18 @@ class Program:
         if row >= 0:
             return Mask(self.tables.dense[row])
         if row == NO_ROW:
-            return EMPTY_MASK
+            return Mask(self.nothing)
         low, high = self.sparse_start[-1 - row], self.sparse_start[-row]
-        return Mask(None, ((self.tables.sparse_word[low:high], self.tables.sparse_bits[low:high]),))
+        return Mask(self.nothing, self.tables.sparse_word[low:high], self.tables.sparse_bits[low:high])
+
+    def row_operation(self, row: int, *, clear: bool = False) -> Operation:
+        """The step that allows the tokens of a coded row (not `NO_ROW`), or takes them away."""
+        if row >= 0:
+            values = self.tables.dense[row]
+            return None, ~values if clear else values, clear
+        low, high = self.sparse_start[-1 - row], self.sparse_start[-row]
+        bits = self.tables.sparse_bits[low:high]
+        return self.tables.sparse_word[low:high], ~bits if clear else bits, clear
 
     def state_mask(self, state: int) -> Mask:
         """What a state allows whatever lies below."""
@@ -234,10 +246,6 @@ class Program:
         if found is None:
             found = self.state_masks[state] = self.row_mask(self.state_row[state])
         return found
-
-    def tokens_mask(self, tokens: npt.NDArray[np.integer]) -> tuple[Int32, Int32]:
-        """The sparse part that allows the given ids: (words, bits), int32, words ascending."""
-        return sparse_part(np.asarray(tokens, dtype=np.int64))
 
     @cached_property
     def _tokens_by_class(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -250,12 +258,12 @@ class Program:
         return order[start[symbol_class] : start[symbol_class + 1]]
 
 
-def sparse_part(tokens: npt.NDArray[np.int64]) -> tuple[Int32, Int32]:
-    """(words, bits) int32 of a set of token ids, words ascending."""
+def tokens_operation(tokens: npt.NDArray[np.int64]) -> Operation:
+    """The step that allows a set of token ids."""
     words, inverse = np.unique(tokens >> 5, return_inverse=True)
     bits = np.zeros(len(words), dtype=np.uint32)
     np.bitwise_or.at(bits, inverse.reshape(-1), np.uint32(1) << (tokens & 31).astype(np.uint32))
-    return words.astype(np.int32), bits.view(np.int32)
+    return words, bits.view(np.int32), False
 
 
 def verify_tables(t: Tables) -> None:
@@ -270,9 +278,9 @@ def verify_tables(t: Tables) -> None:
 
     for name in Tables.names():
         array = getattr(t, name)
-        dtype = np.uint8 if name in ("accepting", "returns_only") else np.int32
+        dtype = TABLE_DTYPES.get(name, "int32")
         if array.dtype != dtype or array.ndim != (2 if name == "dense" else 1) or not array.flags.c_contiguous:
-            fail(name, f"expected a contiguous {np.dtype(dtype).name} array")
+            fail(name, f"expected a contiguous {dtype} array")
 
     states, vocab = len(t.accepting), len(t.token_class)
     words = (vocab + 31) // 32

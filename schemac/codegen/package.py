@@ -130,7 +130,7 @@ def write_package(
 def _npy_header(array: Array) -> bytes:
     """The header of NumPy's `.npy` format, version 1.0."""
     shape = "(" + "".join(f"{n}, " for n in array.shape).rstrip() + ")" if array.ndim != 1 else f"({array.shape[0]},)"
-    kind = "|u1" if array.dtype == np.uint8 else "<i4"
+    kind = {1: "|u1", 4: "<i4", 8: "<i8"}[array.dtype.itemsize]
     text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
     body = text.encode("ascii")
     body += b" " * (-(10 + len(body) + 1) % ALIGNMENT) + b"\n"

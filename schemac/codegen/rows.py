@@ -32,7 +32,7 @@ class RowTable:
         self._class_start = np.searchsorted(token_class[self._tokens], np.arange(classes + 1)).astype(np.int64)
         self._class_size = np.diff(self._class_start)
         self._dense: list[Int32] = []
-        self._sparse: list[tuple[Int64, Int32, Int32]] = []  # batches of (lengths, words, bits)
+        self._sparse: list[tuple[Int64, Int64, Int32]] = []  # batches of (lengths, words, bits)
         self._sparse_count = 0
         self._known: dict[bytes, int] = {}
 
@@ -93,13 +93,13 @@ class RowTable:
         bits = np.bitwise_or.reduceat(bit, first).view(np.int32)
         word = word[first]
         lengths = np.bincount(word // self._words, minlength=len(fresh))
-        self._sparse.append((lengths, (word % self._words).astype(np.int32), bits))
+        self._sparse.append((lengths, word % self._words, bits))
         self._sparse_count += len(fresh)
 
-    def arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
+    def arrays(self) -> tuple[Int32, Int32, Int64, Int32]:
         """(dense [D, W], sparse_start [S + 1], sparse_word, sparse_bits), see `schemac_runtime.program.Tables`."""
         dense = np.array(self._dense, dtype=np.int32).reshape(len(self._dense), self._words)
         lengths = np.concatenate([np.zeros(1, np.int64), *(batch[0] for batch in self._sparse)])
-        words = np.concatenate([np.zeros(0, np.int32), *(batch[1] for batch in self._sparse)])
+        words = np.concatenate([np.zeros(0, np.int64), *(batch[1] for batch in self._sparse)])
         bits = np.concatenate([np.zeros(0, np.int32), *(batch[2] for batch in self._sparse)])
         return dense, np.cumsum(lengths).astype(np.int32), words, bits
