@@ -55,7 +55,7 @@ class BudgetExceeded(SchemacError):
     ) -> None:
         flag = "--timeout S" if budget == "seconds" else f"--budget {budget}=N"
         super().__init__(
-            f"the budget of {allowed:g} {budget.replace('_', ' ')} is used up ({needed:g} needed so far)",
+            f"the budget of {_amount(allowed)} {budget.replace('_', ' ')} is used up ({_amount(needed)} needed so far)",
             place=place,
             construct=construct,
             hint=f"raise it with {flag}, or simplify this part of the source",
@@ -63,3 +63,8 @@ class BudgetExceeded(SchemacError):
         self.budget = budget
         self.needed = needed
         self.allowed = allowed
+
+
+def _amount(number: float) -> str:
+    """A count with thousands marked, or seconds."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"

@@ -14,7 +14,8 @@ from schemac.ir.graph import Module
 from schemac.ir.pipeline import lower
 from schemac.vocabulary import Vocabulary
 from schemac_runtime import allocate_bitmask, unpack
-from schemac_runtime.program import Program, verify_tables
+from schemac_runtime.program import Program
+from schemac_runtime.verifier import verify_tables
 from tests.oracle.grammars import CONTEXT_FREE, REGULAR, rules, vocabulary_for
 from tests.oracle.slow import SlowRecognizer, token_live
 

@@ -33,7 +33,8 @@ def mask_rows(bitmask: Any, words: int) -> Int32:
         array = array[None]
     if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] < words:
         raise MatcherError(f"a mask must be int32 [rows, >= {words}], not {array.dtype} {list(array.shape)}")
-    return array
+    rows: Int32 = array
+    return rows
 
 
 def write_mask(out: Int32, mask: Mask) -> None:

@@ -1,9 +1,9 @@
 """The file format `grammar.pkg`: reading and verifying. `docs/package-format.md` specifies it.
 
 A package is a ZIP archive of uncompressed members: `manifest.json` first, then NumPy `.npy` arrays, each array's data
-aligned to 64 bytes, so that the whole file is mapped and used in place. `unzip -l` and `numpy.load` read it. The manifest
-states offset, dtype and shape of every array and one SHA-256 over everything between itself and the directory; its
-own checksum is the CRC-32 of its ZIP header.
+aligned to 64 bytes, so that the whole file is mapped and used in place. `unzip -l` and `numpy.load` read it. The
+manifest states offset, dtype and shape of every array and one SHA-256 over everything between itself and the directory;
+its own checksum is the CRC-32 of its ZIP header.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
-from schemac_runtime.program import Program, Tables, verify_tables
+from schemac_runtime.program import Program, Tables
+from schemac_runtime.verifier import verify_tables
 
 #: Version of the format; a reader refuses any other.
 FORMAT = 1
@@ -104,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> Package:
         raise PackageError(
             f"{path}: {error.reason}", place=error.place, construct=error.construct, hint=error.hint or _TRY_AGAIN
         ) from error
-    except (KeyError, TypeError, ValueError, struct.error, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as error:
         raise PackageError(f"{path}: the manifest is damaged ({type(error).__name__})", hint=_TRY_AGAIN) from error
     return Package(path, manifest, arrays, programs, source)
 
@@ -118,7 +119,8 @@ def _read_manifest(data: mmap.mmap) -> tuple[dict[str, Any], int]:
     size = len(data)
     if size < LOCAL_HEADER.size:
         _fail("too short to be a package")
-    signature, _, _, method, _, _, checksum, packed, length, name_length, extra_length = LOCAL_HEADER.unpack_from(data, 0)
+    header = LOCAL_HEADER.unpack_from(data, 0)
+    signature, _, _, method, _, _, checksum, packed, length, name_length, extra_length = header
     start = LOCAL_HEADER.size + name_length + extra_length
     end = start + length
     if signature != LOCAL_SIGNATURE or data[LOCAL_HEADER.size : LOCAL_HEADER.size + name_length] != MANIFEST.encode():

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schemac_runtime.errors import PackageError
-
 if TYPE_CHECKING:
     from schemac_runtime.matcher import Matcher
 
@@ -39,7 +37,8 @@ class Tables:
         default_state, default_return: int32 [N]: for classes that it has no edge of its own for, a state does what its
             default state does with `default_return` pushed below (-1: nothing pushed); -1 for no default.
         edge_start: int32 [N + 1]; edge_class, edge_value: int32 [E], CSR by state, classes ascending. A value v >= 0
-            is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes; `NO_EDGE` is none.
+            is the next state; v < 0 is the list ``multi_start[-1 - v] .. multi_start[-v]`` of outcomes; `NO_EDGE` is
+            none.
         multi_start: int32 [M + 1]; multi_context, multi_target: int32. With context >= 0: push its returns, be in
             state `target`. With context = `EXIT`: pop a return state r, then read class `target` there.
         context_parent, context_top: int32 [X]; context 0 pushes nothing.
@@ -49,8 +48,8 @@ class Tables:
         returns_only: uint8 [N]; a state that can do nothing but return.
         state_row: int32 [N], the mask of the tokens that a state allows whatever the stack holds: r >= 0 is a dense
             row, r < 0 the sparse row -1 - r, `NO_ROW` none.
-        clear_row: int32 [N], for states with a default, coded alike: their mask is that of the default without these tokens,
-            and with those of `state_row`.
+        clear_row: int32 [N], for states with a default, coded alike: their mask is that of the default without these
+            tokens, and with those of `state_row`.
         dense: int32 [D, W], bit t % 32 of word t // 32 = token t is allowed.
         sparse_start: int32 [S + 1]; sparse_word: int64, sparse_bits: int32, the non-zero words of a row. (NumPy indexes
             with int64 ten times as fast as with int32.)
@@ -142,32 +141,32 @@ class Program:
         self.words = (self.vocab_size + 31) // 32
         self.nothing: Int32 = np.zeros(self.words, dtype=np.int32)
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
-        self.token_class = memoryview(tables.token_class)
-        self.default_state = memoryview(tables.default_state)
-        self.default_return = memoryview(tables.default_return)
-        self.edge_start = memoryview(tables.edge_start)
-        self.edge_class = memoryview(tables.edge_class)
-        self.edge_value = memoryview(tables.edge_value)
-        self.multi_start = memoryview(tables.multi_start)
-        self.multi_context = memoryview(tables.multi_context)
-        self.multi_target = memoryview(tables.multi_target)
-        self.accepting = memoryview(tables.accepting)
-        self.returns_only = memoryview(tables.returns_only)
-        self.enter_state = memoryview(tables.enter_state)
-        self.enter_return = memoryview(tables.enter_return)
-        self.state_row = memoryview(tables.state_row)
-        self.clear_row = memoryview(tables.clear_row)
-        self.sparse_start = memoryview(tables.sparse_start)
-        self.below_start = memoryview(tables.below_start)
-        self.below_return = memoryview(tables.below_return)
-        self.below_row = memoryview(tables.below_row)
-        self.deep_start = memoryview(tables.deep_start)
-        self.deep_row = memoryview(tables.deep_row)
-        self.deep_rest = memoryview(tables.deep_rest)
+        self.token_class = tables.token_class.data
+        self.default_state = tables.default_state.data
+        self.default_return = tables.default_return.data
+        self.edge_start = tables.edge_start.data
+        self.edge_class = tables.edge_class.data
+        self.edge_value = tables.edge_value.data
+        self.multi_start = tables.multi_start.data
+        self.multi_context = tables.multi_context.data
+        self.multi_target = tables.multi_target.data
+        self.accepting = tables.accepting.data
+        self.returns_only = tables.returns_only.data
+        self.enter_state = tables.enter_state.data
+        self.enter_return = tables.enter_return.data
+        self.state_row = tables.state_row.data
+        self.clear_row = tables.clear_row.data
+        self.sparse_start = tables.sparse_start.data
+        self.below_start = tables.below_start.data
+        self.below_return = tables.below_return.data
+        self.below_row = tables.below_row.data
+        self.deep_start = tables.deep_start.data
+        self.deep_row = tables.deep_row.data
+        self.deep_rest = tables.deep_rest.data
         self.below_on_use = bool(tables.below_on_use[0])
         below = (np.diff(tables.below_start) > 0) | (tables.default_state >= 0)
         #: uint8 [N]: states whose mask depends on the stack.
-        self.stacked = memoryview((below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8))
+        self.stacked = (below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8).data
         self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
         self.state_masks: dict[int, Mask] = {}
         self._chains: dict[int, tuple[int, ...]] = {0: ()}
@@ -248,14 +247,14 @@ class Program:
         return found
 
     @cached_property
-    def _tokens_by_class(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _tokens_by_class(self) -> tuple[npt.NDArray[np.int64], Int32]:
         order = np.argsort(self.tables.token_class, kind="stable")
-        return order, np.searchsorted(self.tables.token_class[order], np.arange(self.classes + 1))
+        return order, self.tables.token_class[order]
 
     def tokens_of_class(self, symbol_class: int) -> npt.NDArray[np.int64]:
         """The ids of one class, ascending."""
-        order, start = self._tokens_by_class
-        return order[start[symbol_class] : start[symbol_class + 1]]
+        order, classes = self._tokens_by_class
+        return order[classes.searchsorted(symbol_class) : classes.searchsorted(symbol_class, "right")]
 
 
 def tokens_operation(tokens: npt.NDArray[np.int64]) -> Operation:
@@ -264,100 +263,3 @@ def tokens_operation(tokens: npt.NDArray[np.int64]) -> Operation:
     bits = np.zeros(len(words), dtype=np.uint32)
     np.bitwise_or.at(bits, inverse.reshape(-1), np.uint32(1) << (tokens & 31).astype(np.uint32))
     return words, bits.view(np.int32), False
-
-
-def verify_tables(t: Tables) -> None:
-    """Check every dtype, shape and index range, as a bytecode verifier does, so that no mask or step can go astray.
-
-    Raises:
-        PackageError: names the array.
-    """
-
-    def fail(name: str, what: str) -> None:
-        raise PackageError(f"{name}: {what}", construct=name, hint="the package is damaged: compile it again")
-
-    for name in Tables.names():
-        array = getattr(t, name)
-        dtype = TABLE_DTYPES.get(name, "int32")
-        if array.dtype != dtype or array.ndim != (2 if name == "dense" else 1) or not array.flags.c_contiguous:
-            fail(name, f"expected a contiguous {dtype} array")
-
-    states, vocab = len(t.accepting), len(t.token_class)
-    words = (vocab + 31) // 32
-
-    def within(name: str, low: int, high: int) -> None:
-        array = getattr(t, name)
-        if array.size and (int(array.min()) < low or int(array.max()) >= high):
-            fail(name, f"values must lie in {low}..{high - 1}")
-
-    def length(name: str, expected: int) -> None:
-        if len(getattr(t, name)) != expected:
-            fail(name, f"{len(getattr(t, name))} values, expected {expected}")
-
-    def offsets(name: str, count: int, total: int) -> None:
-        length(name, count + 1)
-        array = getattr(t, name)
-        if array[0] != 0 or array[-1] != total or (array[1:] < array[:-1]).any():
-            fail(name, "not the offsets of its list")
-
-    def row_codes(name: str) -> None:
-        array = getattr(t, name)
-        array = array[array != NO_ROW]
-        if array.size and (int(array.max()) >= len(t.dense) or int(array.min()) < 1 - len(t.sparse_start)):
-            fail(name, "names a row that is not there")
-
-    if not states or not vocab or {len(t.start), len(t.start_context), len(t.below_on_use)} != {1}:
-        fail("start", "an empty program")
-    if t.dense.shape[1:] != (words,):
-        fail("dense", f"rows of {t.dense.shape[1]} words, expected {words}")
-    classes = 1 + max(int(t.token_class.max()), int(t.edge_class.max(initial=0)))
-    within("token_class", 0, classes)
-    offsets("edge_start", states, len(t.edge_class))
-    length("edge_value", len(t.edge_class))
-    within("edge_class", 1, classes)
-    if not len(t.multi_start):
-        fail("multi_start", "no offsets")
-    plain = t.edge_value[t.edge_value != NO_EDGE]
-    if plain.size and (int(plain.min()) <= -len(t.multi_start) or int(plain.max()) >= states):
-        fail("edge_value", "names a state or list that is not there")
-    for name in ("default_state", "default_return"):
-        length(name, states)
-        within(name, -1, states)
-    if (t.default_state[t.default_state[t.default_state >= 0]] >= 0).any():
-        fail("default_state", "a default state has no default itself")
-    offsets("multi_start", len(t.multi_start) - 1, len(t.multi_context))
-    length("multi_target", len(t.multi_context))
-    within("multi_context", EXIT, len(t.context_parent))
-    leaving = t.multi_context == EXIT
-    if (t.multi_target < 0).any() or (t.multi_target >= np.where(leaving, classes, states)).any():
-        fail("multi_target", "names a state or class that is not there")
-    length("context_top", len(t.context_parent))
-    if not len(t.context_parent) or (t.context_parent[1:] >= np.arange(1, len(t.context_parent))).any():
-        fail("context_parent", "a context must come after its parent")
-    within("context_parent", 0, len(t.context_parent))
-    within("context_top", -1, states)
-    if (t.context_top[1:] < 0).any():
-        fail("context_top", "a context pushes no state")
-    for name in ("enter_state", "enter_return"):
-        length(name, states)
-        within(name, -1, states)
-    if ((t.enter_state >= 0) != (t.enter_return >= 0)).any():
-        fail("enter_return", "does not go with enter_state")
-    length("returns_only", states)
-    for name in ("state_row", "clear_row"):
-        length(name, states)
-        row_codes(name)
-    row_codes("below_row")
-    offsets("sparse_start", len(t.sparse_start) - 1, len(t.sparse_word))
-    length("sparse_bits", len(t.sparse_word))
-    within("sparse_word", 0, words)
-    offsets("below_start", states, len(t.below_return))
-    length("below_row", len(t.below_return))
-    within("below_return", 0, states)
-    offsets("deep_start", len(t.below_return), len(t.deep_rest))
-    length("deep_row", len(t.deep_rest))
-    row_codes("deep_row")
-    within("deep_rest", 1, classes)
-    within("start", 0, states)
-    within("start_context", 0, len(t.context_parent))
-    within("stop_ids", 0, vocab)

@@ -108,4 +108,5 @@ def _most_common_target(rows: Int32, weight: npt.NDArray[np.intp]) -> npt.NDArra
     sums[starts < 0] = 0
     row = np.repeat(np.arange(len(rows)), fresh.sum(axis=1))
     best = np.lexsort((-sums, row))
-    return starts[best[np.searchsorted(row[best], np.arange(len(rows)))]]
+    common: npt.NDArray[np.int64] = starts[best[np.searchsorted(row[best], np.arange(len(rows)))]]
+    return common

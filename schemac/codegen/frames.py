@@ -122,7 +122,8 @@ class Frames:
                     known = self.push_one(known, state)
                 self._pushed[here, number] = known
             made[index] = known
-        return made[inverse.reshape(-1)]
+        pushed: Int64 = made[inverse.reshape(-1)]
+        return pushed
 
     def put_below(self, context: Int64, state: Int64) -> Int64:
         """The contexts with one return state below all that they push."""
@@ -142,7 +143,8 @@ class Frames:
                     known = self.push_one(known, pushed)
                 self._below[key] = known
             made[index] = known
-        return made[inverse.reshape(-1)]
+        pushed: Int64 = made[inverse.reshape(-1)]
+        return pushed
 
     def pop(self, context: Int64) -> tuple[Int64, Int64]:
         """(context below, return state) of contexts other than 0."""
@@ -162,6 +164,7 @@ class Frames:
             for index in into.tolist():
                 context[index] = self.push_one(int(context[index]), int(self.enter_return[state[index]]))
             state[into] = self.enters[state[into]]
-            moving = moving[(self.returns_only[state[moving]] & (context[moving] > 0)) | (self.enters[state[moving]] >= 0)]
+            again = (self.returns_only[state[moving]] & (context[moving] > 0)) | (self.enters[state[moving]] >= 0)
+            moving = moving[again]
         return context, state
 

@@ -1,14 +1,14 @@
 """The proof that no mask leads into a dead end.
 
-The automaton is trimmed, so from every configuration some text of bytes reaches an end. If every byte that the automaton
-reads has a token of its own, that text is also a text of tokens, and nothing is left to prove. Otherwise a least
-fixpoint finds the states that can reach an end of their frame with tokens, and outcomes that lead to any other state
-are dropped, so that every reachable configuration is a stack of such states.
+The automaton is trimmed, so from every configuration some text of bytes reaches an end. If every byte that the
+automaton reads has a token of its own, that text is also a text of tokens, and nothing is left to prove. Otherwise a
+least fixpoint finds the states that can reach an end of their frame with tokens, and outcomes that lead to any other
+state are dropped, so that every reachable configuration is a stack of such states.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from schemac.errors import LinkError
 from schemac.ir.automaton import Automaton
 
 if TYPE_CHECKING:
+    from schemac.codegen.edges import Edges
     from schemac.codegen.relations import Relations
     from schemac.vocabulary import Vocabulary
 
@@ -25,27 +26,19 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Outcomes(Protocol):
-    """What liveness needs of the linker's edges."""
-
-    origin: Int64
-    symbol_class: Int64
-    context: Int64
-    target: Int64
-
-
 def spells_all(automaton: Automaton, vocabulary: Vocabulary) -> bool:
     """Whether every byte that the automaton reads is a token."""
     return not _lacking(automaton, vocabulary)
 
 
 def _lacking(automaton: Automaton, vocabulary: Vocabulary) -> list[int]:
-    read = (automaton.next_state[:, : automaton.byte_classes] >= 0).any(axis=0)[automaton.byte_class]
+    reads: Bool = automaton.next_state[:, : automaton.byte_classes] >= 0
+    read = np.any(reads, axis=0)[automaton.byte_class]
     return [byte for byte in vocabulary.missing_bytes() if read[byte]]
 
 
 def live_outcomes(
-    automaton: Automaton, vocabulary: Vocabulary, relations: Relations, edges: Outcomes, token_class: Int32
+    automaton: Automaton, vocabulary: Vocabulary, relations: Relations, edges: Edges, token_class: Int32
 ) -> Bool:
     """bool [edges]: the outcomes to keep.
 
@@ -76,7 +69,7 @@ def _live_contexts(relations: Relations, live: Bool) -> Bool:
     return result
 
 
-def _live_states(automaton: Automaton, relations: Relations, edges: Outcomes, token_class: Int32) -> Bool:
+def _live_states(automaton: Automaton, relations: Relations, edges: Edges, token_class: Int32) -> Bool:
     """bool [N]: states from which tokens that stay in the frame reach an end of it."""
     frames = relations.frames
     has_tokens = np.zeros(int(edges.symbol_class.max(initial=0)) + 1, dtype=np.bool_)

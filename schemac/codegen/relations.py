@@ -7,12 +7,13 @@ The relation of a text w is a set of entries (origin, outcome). An outcome is on
     exit rho                 some first part of w ends the frame of `origin`; the rest of w is to be read from the
                              return state below, where it behaves as relation `rho`
 
-An exit keeps only how the rest of the text behaves, not which return states exist, so that tokens such as `}}}}` cost one
-entry per state instead of one per combination of callers. The relation `rho` is kept for those states only at which
+An exit keeps only how the rest of the text behaves, not which return states exist, so that tokens such as `}}}}` cost
+one entry per state instead of one per combination of callers. The relation `rho` is kept for those states only at which
 the frame could be continued; a state of those that accepts may also be skipped, in favour of the frame below it.
 
-A state may inherit from a default state (`schemac.codegen.defaults`): where a relation has no entry for it, the entries of
-its default hold for it too, above the return that goes with the default. An entry `DEAD` says that it has no outcome although its default has one.
+A state may inherit from a default state (`schemac.codegen.defaults`): where a relation has no entry for it, the entries
+of its default hold for it too, above the return that goes with the default. An entry `DEAD` says that it has no outcome
+although its default has one.
 
 Reading one more symbol maps a relation to a relation. That map is memoized: the relations form an automaton, and
 classifying a vocabulary is one walk over its trie.
@@ -20,7 +21,8 @@ classifying a vocabulary is one walk over its trie.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Number = TypeVar("Number", np.int32, np.int64)
 EMPTY = 0
 #: The value of an entry without outcome that hides an inherited one.
 DEAD = np.int64(-(1 << 62))
@@ -44,20 +47,23 @@ def ranges(start: Int64, length: Int64) -> Int64:
     """int64 [sum(length)]: start[0], start[0]+1, ..., then start[1], ...: the CSR gather index."""
     ends = np.cumsum(length)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - length), length)
+    index: Int64 = np.arange(total, dtype=np.int64) + np.repeat(start - (ends - length), length)
+    return index
 
 
 def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    mixed: npt.NDArray[np.uint64] = values ^ (values >> np.uint64(31))
+    return mixed
 
 
 class Relations:
     """Interns relations over the states of one automaton.
 
     A relation is a number; relation 0 (`EMPTY`) has no entries. Entries lie in two flat arrays, sorted by (origin,
-    value): `origin` int32 and `value` int64, where a local outcome is `context << shift | state` and an exit is `-1 - rho`.
+    value): `origin` int32 and `value` int64, where a local outcome is `context << shift | state` and an exit is
+    `-1 - rho`.
     """
 
     def __init__(self, automaton: Automaton, frames: Frames, defaults: Defaults, budget: Budget) -> None:
@@ -131,7 +137,7 @@ class Relations:
         result[0] = start
         symbol = self.automaton.byte_class[trie.byte].astype(np.int64)
         bounds = trie.level_start.tolist()
-        for low, high in zip(bounds[1:-1], bounds[2:], strict=True):
+        for low, high in pairwise(bounds[1:]):
             parents = result[trie.parent[low:high]]
             live = np.flatnonzero(parents)
             if not len(live):
@@ -214,7 +220,8 @@ class Relations:
 
     def _settled(self, context: Int64, state: Int64) -> Int64:
         context, state = self.frames.settle(context, state)
-        return context << self.shift | state
+        packed: Int64 = context << self.shift | state
+        return packed
 
     # -- interning ---------------------------------------------------------------------------------------------
 
@@ -250,7 +257,8 @@ class Relations:
         mine = mine[np.append(True, mine[1:] != mine[:-1])]
         mine = mine[~among(mine, key)]
         inherited = mine - mine % self.states + self.default[mine % self.states]
-        return mine[among(inherited, key)]
+        hidden: Int64 = mine[among(inherited, key)]
+        return hidden
 
     def _needed(self, key: Int64, value: Int64) -> npt.NDArray[np.bool_]:
         """bool [entries]: which say something that the default of their origin does not say anyway."""
@@ -359,7 +367,8 @@ def among(values: Int64, ordered: Int64) -> npt.NDArray[np.bool_]:
         return np.zeros(len(values), dtype=np.bool_)
     index = np.searchsorted(ordered, values)
     index[index == len(ordered)] = 0
-    return ordered[index] == values
+    found: npt.NDArray[np.bool_] = ordered[index] == values
+    return found
 
 
 def _sorted_distinct(key: Int64, value: Int64) -> tuple[Int64, Int64]:
@@ -382,7 +391,7 @@ def _sorted_distinct(key: Int64, value: Int64) -> tuple[Int64, Int64]:
     return key[fresh], value[fresh]
 
 
-def _grow(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def _grow(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
     grown = np.zeros(size, dtype=array.dtype)
     grown[: len(array)] = array
     return grown

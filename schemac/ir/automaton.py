@@ -97,7 +97,7 @@ def verify(automaton: Automaton) -> list[str]:
 def _verify_shapes(a: Automaton) -> list[str]:
     n, procedures = a.states, len(a.entry)
     problems = []
-    shapes = {
+    shapes: dict[str, tuple[npt.NDArray[np.integer], tuple[int, ...], int, int]] = {
         "byte_class": (a.byte_class, (256,), 0, a.byte_classes - 1),
         "next_state": (a.next_state, (n, a.symbols), -1, n - 1),
         "owner": (a.owner, (n,), 0, procedures - 1),

@@ -77,7 +77,7 @@ class Graph:
         end = self.node() if target is None else target
         first, size = len(self.byte_edges), dfa.size
         for edges in (self.byte_edges, self.epsilons, self.call_edges, self.token_edges):
-            edges.extend([] for _ in range(size))  # type: ignore[attr-defined]
+            edges.extend([] for _ in range(size))
         if size:
             self.epsilon(source, first)
         byte_edges = self.byte_edges

@@ -33,11 +33,11 @@ class PassStatistics:
 
 #: Module -> Module, in order.
 SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
-    ("drop-unproductive", lambda module, budget: drop_unproductive(module)),
-    ("remove-nullable", lambda module, budget: remove_nullable(module)),
-    ("refuse-left-recursion", lambda module, budget: refuse_left_recursion(module)),
+    ("drop-unproductive", lambda module, _: drop_unproductive(module)),
+    ("remove-nullable", lambda module, _: remove_nullable(module)),
+    ("refuse-left-recursion", lambda module, _: refuse_left_recursion(module)),
     ("inline-calls", inline_calls),
-    ("drop-uncalled", lambda module, budget: drop_unproductive(module)),
+    ("drop-uncalled", lambda module, _: drop_unproductive(module)),
 )
 
 

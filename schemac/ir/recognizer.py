@@ -100,7 +100,8 @@ class Recognizer:
         symbols = np.zeros(self.automaton.symbols, dtype=np.bool_)
         for state, _ in places:
             symbols |= self.automaton.next_state[state] >= 0
-        return np.flatnonzero(symbols[self.automaton.byte_class]).tolist()
+        found: list[int] = np.flatnonzero(symbols[self.automaton.byte_class]).tolist()
+        return found
 
     def nearest(self, places: list[Place]) -> int | None:
         """The byte to read next on a shortest way to the end, or None where the text can end (or must)."""
@@ -170,7 +171,7 @@ def _show_expected(recognizer: Recognizer, places: list[Place]) -> str:
     if len(allowed) == 1:
         forced = bytearray()
         here = places
-        while len(allowed) == 1 and len(forced) < 40 and not recognizer.ended(here):
+        while len(allowed) == 1 and len(forced) < 40 and not (forced and recognizer.ended(here)):
             forced.append(allowed[0])
             here = recognizer.step(here, allowed[0])
             allowed = recognizer.allowed(here)

@@ -21,11 +21,13 @@ class ModuleRecognizer:
     Args:
         module: without left recursion.
         limit: most configurations at one time, against runaway stacks.
+        orders: most steps in search for an order of the keys of one object.
     """
 
-    def __init__(self, module: Module, limit: int = 100_000) -> None:
+    def __init__(self, module: Module, limit: int = 100_000, orders: int = 2_000) -> None:
         self._procedures = module.procedures
         self._limit = limit
+        self._orders = orders
 
     def accepts(self, text: str | bytes) -> bool:
         """Whether the whole text is one of the module's."""
@@ -61,14 +63,16 @@ class ModuleRecognizer:
         self, members: Mapping[str, object], current: set[Configuration]
     ) -> Iterator[set[Configuration]]:
         """The configurations after an object; orders that lead to the same configurations are tried once."""
-        seen: set[tuple[frozenset[str], frozenset[Configuration]]] = set()
+        seen: set[tuple[frozenset[str], int]] = set()
         stack = [(frozenset(members), current, True)]
         while stack:
             left, current, first = stack.pop()
-            state = (left, frozenset(current))
+            state = (left, hash(frozenset(current)))
             if not current or state in seen:
                 continue
             seen.add(state)
+            if len(seen) > self._orders:
+                return
             if not left:
                 closed = self._read("}", current)
                 if closed:

@@ -22,9 +22,9 @@ from typing import Any
 from schemac.budget import Budget
 from schemac.errors import UnsupportedError
 from schemac.frontend.json_schema.formula import FALSE, TRUE, Formulas
-from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import Values
+from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.residuals import MAX_NESTING
 from schemac.frontend.json_schema.typed import Types
 from schemac.ir.graph import Graph
@@ -315,14 +315,9 @@ class ArrayFrame:
         if node[0] == "or":
             result = self._residuals.disjunction([self._build(part, depth + 1) for part in node[1]])
         else:
-            parts: list[Part] | None = []
-            for part in node[1] if node[0] == "and" else (formula,):
-                more = self._parts(part, depth)
-                if more is None:
-                    parts = None
-                    break
-                parts.extend(more)
-            result = NEVER if parts is None else self._residuals.conjunction(parts)
+            each = [self._parts(part, depth) for part in (node[1] if node[0] == "and" else (formula,))]
+            parts = [part for more in each if more is not None for part in more]
+            result = NEVER if None in each else self._residuals.conjunction(parts)
         self._built[formula] = result
         return result
 

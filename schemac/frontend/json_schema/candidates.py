@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
+from schemac.frontend.json_schema.evaluate import SetAlgebra
 from schemac.frontend.json_schema.formula import Atom
 
 #: Up to so many numbers are tried one by one.
@@ -81,6 +82,7 @@ class OutlineAlgebra:
     bottom = Outline(nothing=True)
 
     def atom(self, atom: Atom, formula: int) -> Outline:
+        """Bounds or step of an assertion."""
         kind, *arguments = atom
         if kind == "minimum":
             return Outline(low=arguments[0])
@@ -95,12 +97,14 @@ class OutlineAlgebra:
         return Outline(min(arguments[0]), max(arguments[0]), None, frozenset(arguments[0]), hard=True)
 
     def complement_of_atom(self, atom: Atom, formula: int) -> Outline:
+        """The other side of a bound."""
         kind, *arguments = atom
         if kind == "minimum":
             return Outline(high=arguments[0])
         return Outline(low=arguments[0]) if kind == "maximum" else Outline(hard=True)
 
     def intersection(self, parts: Sequence[Outline]) -> Outline:
+        """The outline of what is in all parts."""
         if any(part.nothing for part in parts):
             return self.bottom
         lows = [part.low for part in parts if part.low is not None]
@@ -117,6 +121,7 @@ class OutlineAlgebra:
         )
 
     def union(self, parts: Sequence[Outline]) -> Outline:
+        """The outline of what is in any part."""
         live = [part for part in parts if not part.nothing]
         if not live:
             return self.bottom
@@ -132,16 +137,17 @@ class OutlineAlgebra:
         )
 
     def exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
+        """No more than the union."""
         return self.union(parts)
 
     def not_exactly_one(self, parts: Sequence[Outline], complements: Sequence[Outline]) -> Outline:
+        """Anything."""
         return Outline(hard=True)
 
 
-class TrialAlgebra:
+class TrialAlgebra(SetAlgebra[int]):
     """Subsets of the candidates, as bit masks."""
 
-    wants_complements = False
     bottom = 0
 
     def __init__(self, candidates: Sequence[Fraction]) -> None:
@@ -149,32 +155,20 @@ class TrialAlgebra:
         self.top = (1 << len(candidates)) - 1
 
     def atom(self, atom: Atom, formula: int) -> int:
+        """The candidates for which an atom holds."""
         return sum(1 << bit for bit, number in enumerate(self._candidates) if _holds(atom, number))
 
-    def complement_of_atom(self, atom: Atom, formula: int) -> int:
-        return self.top & ~self.atom(atom, formula)
+    def both(self, one: int, other: int) -> int:
+        """Candidates in both."""
+        return one & other
 
-    def intersection(self, parts: Sequence[int]) -> int:
-        result = self.top
-        for part in parts:
-            result &= part
-        return result
+    def either(self, one: int, other: int) -> int:
+        """Candidates in either."""
+        return one | other
 
-    def union(self, parts: Sequence[int]) -> int:
-        result = 0
-        for part in parts:
-            result |= part
-        return result
-
-    def exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
-        once = twice = 0
-        for part in parts:
-            twice |= once & part
-            once |= part
-        return once & ~twice
-
-    def not_exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
-        return self.top & ~self.exactly_one(parts, complements)
+    def complement(self, one: int) -> int:
+        """All other candidates."""
+        return self.top & ~one
 
 
 def _holds(atom: Atom, number: Fraction) -> bool:

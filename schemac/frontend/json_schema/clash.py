@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemac.frontend.json_schema.evaluate import Evaluation
+from schemac.frontend.json_schema.evaluate import Evaluation, SetAlgebra
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
@@ -35,28 +35,32 @@ _MAX_PAIRS = 256
 _MAX_PARTS = 2_000
 
 
-class _Possible:
+class _Possible(SetAlgebra[bool]):
     """The algebra of "maybe": whether a type is possible at all, as far as type masks tell."""
 
     top = True
     bottom = False
-    wants_complements = False
 
     def atom(self, atom: Atom, formula: int) -> bool:
+        """Maybe."""
         return True
 
     complement_of_atom = atom
 
-    def intersection(self, parts: Sequence[bool]) -> bool:
-        return all(parts)
+    def both(self, one: bool, other: bool) -> bool:
+        """Possible in both."""
+        return one and other
 
-    def union(self, parts: Sequence[bool]) -> bool:
-        return any(parts)
+    def either(self, one: bool, other: bool) -> bool:
+        """Possible in either."""
+        return one or other
 
     def exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
+        """Possible in one of them."""
         return any(parts)
 
     def not_exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
+        """Maybe."""
         return True
 
 
@@ -155,9 +159,7 @@ class Clashes:
         if formula == FALSE:
             return True
         alternatives = self._alternatives(formula)
-        return len(alternatives) <= _MAX_PAIRS and all(
-            self._contradict((facts,), _MAX_DEPTH) for facts in alternatives
-        )
+        return len(alternatives) <= _MAX_PAIRS and all(self._contradict((facts,), _MAX_DEPTH) for facts in alternatives)
 
     def _alternatives(self, formula: int) -> list[_Facts]:
         """The facts of each alternative at the top of a split formula."""

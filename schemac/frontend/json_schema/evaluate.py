@@ -47,6 +47,69 @@ class Algebra(Protocol[T]):
         ...
 
 
+class SetAlgebra(Generic[T]):
+    """An algebra of sets, from their pairwise operations."""
+
+    wants_complements = False
+    top: T
+    bottom: T
+
+    def atom(self, atom: Atom, formula: int) -> T:
+        """Values for which an atom holds."""
+        raise NotImplementedError
+
+    def both(self, one: T, other: T) -> T:
+        """The intersection of two sets."""
+        raise NotImplementedError
+
+    def either(self, one: T, other: T) -> T:
+        """The union of two sets."""
+        raise NotImplementedError
+
+    def complement(self, one: T) -> T:
+        """All values that are not in a set."""
+        raise NotImplementedError
+
+    def is_empty(self, one: T) -> bool:
+        """Whether a set has no member."""
+        return one == self.bottom
+
+    def complement_of_atom(self, atom: Atom, formula: int) -> T:
+        """Values for which an atom does not hold."""
+        return self.complement(self.atom(atom, formula))
+
+    def intersection(self, parts: Sequence[T]) -> T:
+        """Values in all parts."""
+        result = self.top
+        for part in parts:
+            result = part if result is self.top else self.both(result, part)
+        return result
+
+    def union(self, parts: Sequence[T]) -> T:
+        """Values in any part."""
+        result = self.bottom
+        for part in parts:
+            result = part if result is self.bottom else self.either(result, part)
+        return result
+
+    def exactly_one(self, parts: Sequence[T], complements: Sequence[T]) -> T:
+        """Values in one part and in no other."""
+        once, twice = self.bottom, self.bottom
+        for part in parts:
+            if self.is_empty(part):
+                continue
+            if self.is_empty(once):
+                once = part
+                continue
+            twice = self.either(twice, self.both(once, part))
+            once = self.either(once, part)
+        return once if self.is_empty(twice) else self.both(once, self.complement(twice))
+
+    def not_exactly_one(self, parts: Sequence[T], complements: Sequence[T]) -> T:
+        """Values in none, or in two."""
+        return self.complement(self.exactly_one(parts, complements))
+
+
 class Evaluation(Generic[T]):
     """Evaluates formulas for the type `bit`, each once.
 
@@ -107,9 +170,7 @@ class Evaluation(Generic[T]):
             self._done[formula] = algebra.atom(node[2], formula) if node[1] == bit else algebra.top
             return None
         if kind == "dual":
-            self._done[formula] = (
-                algebra.complement_of_atom(node[2], formula) if node[1] == bit else algebra.bottom
-            )
+            self._done[formula] = algebra.complement_of_atom(node[2], formula) if node[1] == bit else algebra.bottom
             return None
         parts: tuple[int, ...] = node[1]
         first = self._formulas.nodes[parts[0]]

@@ -97,9 +97,7 @@ class Evaluated:
         for chosen in product((True, False), repeat=len(loose)):
             inside = tuple(pattern for pattern, is_in in zip(loose, chosen, strict=True) if is_in)
             outside = tuple(pattern for pattern, is_in in zip(loose, chosen, strict=True) if not is_in)
-            conditions = [
-                cover.condition for cover in covers if any(pattern in inside for pattern in cover.patterns)
-            ]
+            conditions = [cover.condition for cover in covers if any(pattern in inside for pattern in cover.patterns)]
             keyset = ("class", names, (*fixed, *outside), inside) if inside else ("other", names, (*fixed, *outside))
             literal = formulas.literal(OBJECT, ("keys", keyset, rest))
             yield formulas.disjunction((literal, *conditions, *everywhere))

@@ -223,5 +223,5 @@ class Formulas:
         )
 
 
-def _unset(node: Node) -> int:
+def _unset(node: Node) -> int:  # noqa: ARG001 - stands in for a translation
     raise RuntimeError("no translation is attached to this store")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemac.budget import Budget
+from schemac.errors import SourceError
 from schemac.frontend.json_schema.formats import format_language
 from schemac.frontend.json_schema.formula import Formulas
 from schemac.frontend.json_schema.layout import Layout
@@ -13,7 +14,6 @@ from schemac.frontend.json_schema.references import References, read_draft
 from schemac.frontend.json_schema.shape import is_schema
 from schemac.frontend.json_schema.translate import Translation
 from schemac.frontend.json_schema.typed import Types
-from schemac.errors import SourceError
 from schemac.ir.graph import Module
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from schemac.frontend.json_schema.formula import FALSE, Formulas
 
@@ -74,7 +75,7 @@ def _merged(sequences: list[list[str]]) -> tuple[str, ...]:
 
 
 def _ascending(numbers: list[int]) -> bool:
-    return all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+    return all(a < b for a, b in pairwise(numbers))
 
 
 def _reaches(after: list[set[int]], start: int, goal: int) -> bool:

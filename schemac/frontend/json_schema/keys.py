@@ -43,6 +43,7 @@ class Trie:
         self.number: int | None = None  # in the graph, once written
 
     def copy(self) -> Trie:
+        """A node with the same branches, not yet written."""
         twin = Trie()
         twin.branches = dict(self.branches)
         twin.exit = self.exit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemac.budget import Budget
 from schemac.errors import EmptyLanguageError
 from schemac.frontend.json_schema.arrays import ArrayFrame
+from schemac.frontend.json_schema.counted import Counted
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
@@ -13,7 +14,6 @@ from schemac.frontend.json_schema.formula import (
     OBJECT,
     TRUE_VALUE,
 )
-from schemac.frontend.json_schema.counted import Counted
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.productive import productive_part
@@ -110,7 +110,7 @@ class Lowering:
         return number
 
     def _body(self, language: Dfa, place: str) -> int:
-        """The procedure that reads a string of the language behind its opening quotation mark, the closing one included."""
+        """The procedure that reads a string behind its opening quotation mark, the closing one included."""
         number = self._bodies.get(language)
         if number is None:
             everything = language.is_everything
@@ -124,7 +124,7 @@ class Lowering:
         return number
 
     def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
-        """A procedure for a language over bytes; `quoted` adds the closing quotation mark, so that it is never empty."""
+        """A procedure for a language over bytes; `quoted` adds a closing quotation mark, so that it is never empty."""
         number = self._declare(name, place)
         self._languages.add(number)
         graph = Graph()

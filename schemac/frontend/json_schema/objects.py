@@ -38,7 +38,6 @@ class Values(Protocol):
         ...
 
 
-
 class _KeySets:
     """The key sets of one frame, restricted to its undeclared keys, and the classes they cut them into."""
 

@@ -12,10 +12,10 @@ WHITESPACE = ("flexible", "compact", "single")
 
 @dataclass(frozen=True, slots=True)
 class JsonSchemaOptions:
-    """Options of the JSON Schema frontend.
+    r"""Options of the JSON Schema frontend.
 
     Attributes:
-        whitespace: ``flexible`` allows ``[ \\t\\n\\r]*`` wherever RFC 8259 section 2 allows it inside the value,
+        whitespace: ``flexible`` allows ``[ \t\n\r]*`` wherever RFC 8259 section 2 allows it inside the value,
             ``single`` one optional space after ``,`` and ``:``, ``compact`` none.
         strict: unknown keywords and unknown formats are errors instead of warnings.
         draft: a draft name of `keywords.DRAFTS` that overrides ``$schema``.

@@ -125,9 +125,7 @@ class Partition:
         numbers = one.numbers if other.numbers.is_empty else other.numbers
         if not one.numbers.is_empty and not other.numbers.is_empty:
             numbers = one.numbers.union(other.numbers, self._budget)
-        return _Scalars(
-            one.constants | other.constants, numbers, one.strings.union(other.strings, budget=self._budget)
-        )
+        return _Scalars(one.constants | other.constants, numbers, one.strings.union(other.strings, budget=self._budget))
 
     def _formula(self, scalars: _Scalars) -> int:
         """A formula for the set."""

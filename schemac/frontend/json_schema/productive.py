@@ -6,13 +6,13 @@ A formula has a value iff its procedure reads a text. Calls of procedures that r
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection
 
 from schemac.errors import EmptyLanguageError
 from schemac.ir.graph import Graph, Module
 
 
-def productive_part(module: Module, languages: Set[int]) -> Module:
+def productive_part(module: Module, languages: Collection[int]) -> Module:
     """The module without calls that never return.
 
     Args:
@@ -36,7 +36,7 @@ def productive_part(module: Module, languages: Set[int]) -> Module:
     return module
 
 
-def _productive(graphs: list[Graph], languages: Set[int]) -> list[bool]:
+def _productive(graphs: list[Graph], languages: Collection[int]) -> list[bool]:
     """For each procedure, whether it reads some text: forward search in which calls wait for their callee."""
     result = [number in languages for number in range(len(graphs))]
     seen: list[set[int]] = [{0} for _ in graphs]

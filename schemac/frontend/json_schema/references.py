@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin
 from schemac.budget import Budget
 from schemac.errors import SourceError
 from schemac.frontend.json_schema import keywords
-from schemac.frontend.json_schema.keywords import DRAFT4, DRAFT6, DRAFT2019, DRAFT2020
+from schemac.frontend.json_schema.keywords import DRAFT4, DRAFT2019, DRAFT2020
 from schemac.frontend.json_schema.load import load
 from schemac.frontend.json_schema.options import SchemaWarning, Warn
 from schemac.frontend.json_schema.shape import check_shape, is_schema, subschemas
@@ -119,9 +119,7 @@ class References:
             # Only an unbroken use counts: the outermost resource whose root says `$recursiveAnchor: true`.
             target = self._recursive_anchors[outer[0]] if outer else target
         if not is_schema(target):
-            raise SourceError(
-                f"{reference!r} leads to something that is no schema", place=place, construct=keyword
-            )
+            raise SourceError(f"{reference!r} leads to something that is no schema", place=place, construct=keyword)
         return target, node.scope
 
     # -- resolving ----------------------------------------------------------------------------------------------
@@ -175,9 +173,9 @@ class References:
         value = document
         base, draft = uri, entry.draft
         where = self._entries[id(document)].place if id(document) in self._entries else uri + "#"
-        for part in fragment[1:].split("/"):
-            where = f"{where}/{part}"
-            part = part.replace("~1", "/").replace("~0", "~")
+        for token in fragment[1:].split("/"):
+            where = f"{where}/{token}"
+            part = token.replace("~1", "/").replace("~0", "~")
             if id(value) in self._entries:
                 base, draft = self._entries[id(value)].base, self._entries[id(value)].draft
             if isinstance(value, dict) and part in value:
@@ -304,14 +302,16 @@ class References:
         if name in ("id", "$schema", "definitions", "$id") or name.startswith(("x-", "^x-")):
             return
         known = keywords.KEYWORDS.get(name)
+        hint: str | None
         if known is not None:
             reason = f"{keywords.DRAFTS[draft]} does not know this keyword; it asserts nothing"
             hint = "name the draft that knows it in `$schema`"
         else:
             reason = "no draft knows this keyword; it asserts nothing"
-            hint = "`nullable` is OpenAPI's; list \"null\" in `type`" if name == "nullable" else None
+            hint = '`nullable` is OpenAPI\'s; list "null" in `type`' if name == "nullable" else None
         if self._strict:
-            raise SourceError(reason, place=place, construct=name, hint=hint or "remove it, or compile without --strict")
+            hint = hint or "remove it, or compile without --strict"
+            raise SourceError(reason, place=place, construct=name, hint=hint)
         if name not in self._unknown_seen:  # one line per keyword is enough
             self._unknown_seen.add(name)
             self._warn(SchemaWarning(reason, place, name, hint))
@@ -366,4 +366,4 @@ def read_draft(schema: object, override: str | None, place: str = "#") -> int:
     return found
 
 
-__all__ = ["DRAFT6", "Node", "References", "read_draft"]
+__all__ = ["Node", "References", "read_draft"]

@@ -52,7 +52,14 @@ class Residuals:
     ALWAYS = 0
     NEVER = -1
 
-    def __init__(self, formulas: Formulas, canonical: Callable[[int], int], partition: Partition, budget: Budget, place: str | None) -> None:
+    def __init__(
+        self,
+        formulas: Formulas,
+        canonical: Callable[[int], int],
+        partition: Partition,
+        budget: Budget,
+        place: str | None,
+    ) -> None:
         self._formulas = formulas
         self._canonical = canonical
         self._partition = partition
@@ -193,11 +200,7 @@ class Residuals:
             return self.ALWAYS
         kept = sorted(items)
         if 1 < len(kept) <= _COMPARED:
-            kept = [
-                item
-                for item in kept
-                if not any(other != item and self.covers(other, item) for other in kept)
-            ]
+            kept = [item for item in kept if not any(other != item and self.covers(other, item) for other in kept)]
         if len(kept) < 2:
             return kept[0] if kept else self.NEVER
         return self._intern(-1, (("or", tuple(kept)),))
@@ -299,13 +302,13 @@ class Residuals:
         if value == FALSE:
             return ()
         result: tuple[Alternative, ...] = ((value, self._with_parts(chain, kept)),)
-        for options in choices:
-            self._budget.spend("branches", len(result) * len(options), place=self._place)
+        for choice in choices:
+            self._budget.spend("branches", len(result) * len(choice), place=self._place)
             result = self._grouped(
                 [
                     (self._value((value, other_value)) if value != other_value else value, self.conjunction((a, b)))
                     for value, a in result
-                    for other_value, b in options
+                    for other_value, b in choice
                 ]
             )
         return tuple((value, left) for value, left in result if value != FALSE and left != self.NEVER)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from schemac.budget import Budget
 from schemac.frontend.json_schema import numbers
+from schemac.frontend.json_schema.evaluate import SetAlgebra
 from schemac.frontend.json_schema.formats import format_language
 from schemac.frontend.json_schema.formula import Atom, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
@@ -14,10 +15,8 @@ from schemac.frontend.regex import regex_language
 from schemac.ir.dfa import CODE_POINTS, Dfa, intersect_all, union_all
 
 
-class NumberAlgebra:
+class NumberAlgebra(SetAlgebra[NumberSet]):
     """Number sets."""
-
-    wants_complements = False
 
     def __init__(self, formulas: Formulas, budget: Budget) -> None:
         self._formulas = formulas
@@ -27,6 +26,7 @@ class NumberAlgebra:
         self._known: dict[Atom, NumberSet] = {}
 
     def atom(self, atom: Atom, formula: int) -> NumberSet:
+        """The numbers for which an atom holds."""
         found = self._known.get(atom)
         if found is None:
             with self._budget.at(self._formulas.place(formula)):
@@ -47,41 +47,26 @@ class NumberAlgebra:
             return numbers.multiple_of(arguments[0], self._budget)
         return numbers.one_of(arguments[0], self._budget)
 
-    def complement_of_atom(self, atom: Atom, formula: int) -> NumberSet:
-        return self.atom(atom, formula).complement(self._budget)
+    def both(self, one: NumberSet, other: NumberSet) -> NumberSet:
+        """The numbers in both."""
+        return one.intersect(other, self._budget)
 
-    def intersection(self, parts: Sequence[NumberSet]) -> NumberSet:
-        result = self.top
-        for part in parts:
-            result = part if result is self.top else result.intersect(part, self._budget)
-        return result
+    def either(self, one: NumberSet, other: NumberSet) -> NumberSet:
+        """The numbers in either."""
+        return one.union(other, self._budget)
 
-    def union(self, parts: Sequence[NumberSet]) -> NumberSet:
-        result = self.bottom
-        for part in parts:
-            result = part if result is self.bottom else result.union(part, self._budget)
-        return result
+    def complement(self, one: NumberSet) -> NumberSet:
+        """All other numbers."""
+        return one.complement(self._budget)
 
-    def exactly_one(self, parts: Sequence[NumberSet], complements: Sequence[NumberSet]) -> NumberSet:
-        once, twice = self.bottom, self.bottom
-        for part in parts:
-            if part.is_empty:
-                continue
-            if once.is_empty:
-                once = part
-                continue
-            twice = twice.union(once.intersect(part, self._budget), self._budget)
-            once = once.union(part, self._budget)
-        return once if twice.is_empty else once.intersect(twice.complement(self._budget), self._budget)
-
-    def not_exactly_one(self, parts: Sequence[NumberSet], complements: Sequence[NumberSet]) -> NumberSet:
-        return self.exactly_one(parts, complements).complement(self._budget)
+    def is_empty(self, one: NumberSet) -> bool:
+        """Whether there is no such number."""
+        return one.is_empty
 
 
-class StringAlgebra:
+class StringAlgebra(SetAlgebra[Dfa]):
     """Languages over code points."""
 
-    wants_complements = False
     top = Dfa.everything(CODE_POINTS)
     bottom = Dfa.empty(CODE_POINTS)
 
@@ -92,6 +77,7 @@ class StringAlgebra:
         self._lengths: dict[Dfa, tuple[int, int | None]] = {}
 
     def atom(self, atom: Atom, formula: int) -> Dfa:
+        """The strings for which an atom holds."""
         found = self._known.get(atom)
         if found is None:
             place = self._formulas.place(formula)
@@ -106,7 +92,7 @@ class StringAlgebra:
         if kind == "words":
             return Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget)
         if kind == "pattern":
-            return regex_language(arguments[0], dialect="ecma", search=True, budget=self._budget, place=place)
+            return regex_language(arguments[0], dialect="ecma", search=True, budget=self._budget, place=place or "")
         if kind == "language":
             return arguments[0]  # type: ignore[no-any-return]
         language = format_language(arguments[0], arguments[1])
@@ -120,10 +106,24 @@ class StringAlgebra:
         self._lengths[found] = (low, high)
         return found
 
-    def complement_of_atom(self, atom: Atom, formula: int) -> Dfa:
-        return self.atom(atom, formula).complement(budget=self._budget)
+    def both(self, one: Dfa, other: Dfa) -> Dfa:
+        """The strings in both."""
+        return one.intersect(other, budget=self._budget)
+
+    def either(self, one: Dfa, other: Dfa) -> Dfa:
+        """The strings in either."""
+        return one.union(other, budget=self._budget)
+
+    def complement(self, one: Dfa) -> Dfa:
+        """All other strings."""
+        return one.complement(budget=self._budget)
+
+    def is_empty(self, one: Dfa) -> bool:
+        """Whether there is no such string."""
+        return one.is_empty
 
     def intersection(self, parts: Sequence[Dfa]) -> Dfa:
+        """The strings in all parts; finite ones are filtered, bounds on the length become one."""
         if len(parts) < 2:
             return parts[0] if parts else self.top
         ranges = [self._lengths[part] for part in parts if part in self._lengths]
@@ -146,22 +146,8 @@ class StringAlgebra:
         return small if len(kept) == len(words) else Dfa.literals(kept, CODE_POINTS, budget=self._budget)
 
     def union(self, parts: Sequence[Dfa]) -> Dfa:
+        """The strings in any part."""
         return union_all(parts, CODE_POINTS, budget=self._budget)
-
-    def exactly_one(self, parts: Sequence[Dfa], complements: Sequence[Dfa]) -> Dfa:
-        once, twice = self.bottom, self.bottom
-        for part in parts:
-            if part.is_empty:
-                continue
-            if once.is_empty:
-                once = part
-                continue
-            twice = twice.union(once.intersect(part, budget=self._budget), budget=self._budget)
-            once = once.union(part, budget=self._budget)
-        return once.difference(twice, budget=self._budget)
-
-    def not_exactly_one(self, parts: Sequence[Dfa], complements: Sequence[Dfa]) -> Dfa:
-        return self.exactly_one(parts, complements).complement(budget=self._budget)
 
     def key_language(self, keyset: Atom, strings: Callable[[int], Dfa]) -> Dfa:
         """The keys in a key set.

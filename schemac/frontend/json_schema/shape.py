@@ -51,7 +51,7 @@ def _is_map_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
 
 #: shape -> (check, what is expected, in words)
 SHAPES: dict[str, tuple[Callable[[object], bool], str]] = {
-    "any": (lambda value: True, "any value"),
+    "any": (lambda _: True, "any value"),
     "types": (_is_types, "a type name or a list of them: " + ", ".join(TYPE_NAMES)),
     "values": (lambda value: isinstance(value, list), "a list of values"),
     "number": (_is_number, "a number"),

@@ -150,9 +150,7 @@ class Translation:
 class _Reader:
     """One keyword of one schema object, as the rules below see it."""
 
-    def __init__(
-        self, translation: Translation, schema: Schema, node: Node, place: str, draft: int, name: str
-    ) -> None:
+    def __init__(self, translation: Translation, schema: Schema, node: Node, place: str, draft: int, name: str) -> None:
         self.translation = translation
         self.formulas = translation._formulas
         self.schema = schema
@@ -482,9 +480,7 @@ def _compound(formulas: Formulas, value: object) -> int:
 
 def _equal_object(formulas: Formulas, names: tuple[str, ...], inner: list[int]) -> int:
     parts = [formulas.types(OBJECT)]
-    parts += [
-        formulas.literal(OBJECT, ("property", name, formula)) for name, formula in zip(names, inner, strict=True)
-    ]
+    parts += [formulas.literal(OBJECT, ("property", name, formula)) for name, formula in zip(names, inner, strict=True)]
     parts += [formulas.negation(formulas.literal(OBJECT, ("property", name, FALSE))) for name in names]
     parts.append(formulas.literal(OBJECT, ("keys", ("other", names, ()), FALSE)))
     return formulas.conjunction(parts)

@@ -15,7 +15,7 @@ from schemac.errors import UnsupportedError
 from schemac.frontend.json_schema import numbers
 from schemac.frontend.json_schema.candidates import OutlineAlgebra, TrialAlgebra
 from schemac.frontend.json_schema.clash import Clashes
-from schemac.frontend.json_schema.evaluate import Evaluation
+from schemac.frontend.json_schema.evaluate import Evaluation, SetAlgebra
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
@@ -67,29 +67,23 @@ class Signature:
         )
 
 
-class _Constant:
+class _Constant(SetAlgebra[bool]):
     """The algebra of one constant: present or not."""
 
     top = True
     bottom = False
-    wants_complements = False
 
-    def atom(self, atom: Atom, formula: int) -> bool:
-        raise AssertionError("constants have no assertions")
+    def both(self, one: bool, other: bool) -> bool:
+        """Present in both."""
+        return one and other
 
-    complement_of_atom = atom
+    def either(self, one: bool, other: bool) -> bool:
+        """Present in either."""
+        return one or other
 
-    def intersection(self, parts: Sequence[bool]) -> bool:
-        return all(parts)
-
-    def union(self, parts: Sequence[bool]) -> bool:
-        return any(parts)
-
-    def exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
-        return sum(parts) == 1
-
-    def not_exactly_one(self, parts: Sequence[bool], complements: Sequence[bool]) -> bool:
-        return sum(parts) != 1
+    def complement(self, one: bool) -> bool:
+        """Not present."""
+        return not one
 
 
 class _Structured:
@@ -102,27 +96,30 @@ class _Structured:
     bottom = FALSE
     wants_complements = True
 
-    def __init__(self, formulas: Formulas, clashes: Clashes, budget: Budget) -> None:
+    def __init__(self, formulas: Formulas, bit: int, clashes: Clashes, budget: Budget) -> None:
+        self._bit = bit
         self._formulas = formulas
         self._clashes = clashes
         self._budget = budget
 
     def atom(self, atom: Atom, formula: int) -> int:
-        return self._place(self._formulas.literal(_bit_of(atom), atom), formula)
+        """The assertion itself: references to it are followed."""
+        return self._formulas.literal(self._bit, atom)
 
     def complement_of_atom(self, atom: Atom, formula: int) -> int:
-        return self._place(self._formulas.negation(self._formulas.literal(_bit_of(atom), atom)), formula)
-
-    def _place(self, literal: int, formula: int) -> int:
-        return literal
+        """Its dual."""
+        return self._formulas.negation(self._formulas.literal(self._bit, atom))
 
     def intersection(self, parts: Sequence[int]) -> int:
+        """All of the parts."""
         return self._formulas.conjunction(parts)
 
     def union(self, parts: Sequence[int]) -> int:
+        """Any of the parts."""
         return self._formulas.disjunction(parts)
 
     def exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        """One part and none of the others that it meets."""
         live = [(part, complement) for part, complement in zip(parts, complements, strict=True) if part != FALSE]
         if len(live) < 2:
             return live[0][0] if live else FALSE
@@ -135,11 +132,10 @@ class _Structured:
         return self._formulas.disjunction(alternatives)
 
     def not_exactly_one(self, parts: Sequence[int], complements: Sequence[int]) -> int:
+        """None, or two that meet."""
         live = [part for part in parts if part != FALSE]
         meeting = self._meeting(live)
-        pairs = [
-            self._formulas.conjunction((live[i], live[j])) for i in range(len(live)) for j in meeting[i] if i < j
-        ]
+        pairs = [self._formulas.conjunction((live[i], live[j])) for i in range(len(live)) for j in meeting[i] if i < j]
         self._budget.spend("branches", len(pairs))
         return self._formulas.disjunction((self._formulas.conjunction(complements), *pairs))
 
@@ -152,13 +148,6 @@ class _Structured:
                 meeting[i].append(j)
                 meeting[j].append(i)
         return meeting
-
-
-_ARRAY_ATOMS = frozenset({"item", "items", "contains", "min_items", "max_items", "unique"})
-
-
-def _bit_of(atom: Atom) -> int:
-    return ARRAY if atom[0] in _ARRAY_ATOMS else OBJECT
 
 
 class Types:
@@ -175,15 +164,14 @@ class Types:
         self._first: dict[Signature, int] = {}
         self.string_algebra = StringAlgebra(formulas, budget)
         self.clashes = Clashes(formulas, self._has_scalars)
-        structured = _Structured(formulas, self.clashes, budget)
         constant = _Constant()
         self._constants = [(bit, Evaluation(formulas, bit, constant)) for bit in (NULL, FALSE_VALUE, TRUE_VALUE)]
         self._budget = budget
         self._outlines = Evaluation(formulas, NUMBER, OutlineAlgebra())
         self._all_numbers = Evaluation(formulas, NUMBER, NumberAlgebra(formulas, budget))
         self.strings = Evaluation(formulas, STRING, self.string_algebra)
-        self.arrays = Evaluation(formulas, ARRAY, structured)
-        self.objects = Evaluation(formulas, OBJECT, structured)
+        self.arrays = Evaluation(formulas, ARRAY, _Structured(formulas, ARRAY, self.clashes, budget))
+        self.objects = Evaluation(formulas, OBJECT, _Structured(formulas, OBJECT, self.clashes, budget))
 
     def signature(self, formula: int) -> Signature:
         """What a formula allows, type by type."""
@@ -262,10 +250,12 @@ class Types:
         formulas = self.formulas
         found = [formulas.types(bit) for bit, _ in self._constants if signature.constants & bit]
         for number in numbers_:
-            found.append(formulas.conjunction((formulas.types(NUMBER), formulas.literal(NUMBER, ("numbers", (number,))))))
+            literal = formulas.literal(NUMBER, ("numbers", (number,)))
+            found.append(formulas.conjunction((formulas.types(NUMBER), literal)))
         for word in words:
             text = "".join(map(chr, word))
-            found.append(formulas.conjunction((formulas.types(STRING), formulas.literal(STRING, ("words", (text,))))))
+            literal = formulas.literal(STRING, ("words", (text,)))
+            found.append(formulas.conjunction((formulas.types(STRING), literal)))
         return [self.canonical(one) for one in found]
 
     def matches(self, pattern: str, key: str) -> bool:

@@ -1,8 +1,8 @@
 """Copy small or once-used procedures into their callers.
 
 A call keeps a language in one place, at the price of a stack and of masks that depend on it. Copying is cheaper for
-what is used once, and for small languages that allow few tokens, such as numbers and short patterns. A state that allows
-most bytes (the inside of a string) allows most tokens too: it is shared, unless it is used once.
+what is used once, and for small languages that allow few tokens, such as numbers and short patterns. A state that
+allows most bytes (the inside of a string) allows most tokens too: it is shared, unless it is used once.
 """
 
 from __future__ import annotations

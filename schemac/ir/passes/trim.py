@@ -64,7 +64,7 @@ def remove_nullable(module: Module) -> Module:
         root.call(root.start, len(procedures), end)
         root.final(root.start)
         root.final(end)
-        shifted = {old: old if old else len(procedures) for old in range(len(procedures))}
+        shifted = {old: old or len(procedures) for old in range(len(procedures))}
         moved = [Procedure(p.name, p.place, _renumbered(p.graph, shifted)) for p in procedures]
         return Module((Procedure(moved[0].name, moved[0].place, root), *moved[1:], moved[0]))
     return Module(tuple(procedures))
@@ -116,7 +116,7 @@ def _without_calls(graph: Graph, keep: list[bool]) -> Graph:
 
 
 def _renumbered(graph: Graph, number: dict[int, int]) -> Graph:
-    """The graph with other procedure numbers; all that stays the same is shared, since passes leave graphs as they are."""
+    """The graph with other procedure numbers; the rest is shared, since passes leave graphs as they are."""
     copy = Graph()
     copy.byte_edges, copy.epsilons, copy.token_edges = graph.byte_edges, graph.epsilons, graph.token_edges
     copy.finals = graph.finals
@@ -129,8 +129,10 @@ def _without_empty_text(graph: Graph) -> Graph:
     copy = copy_graph(graph)
     old_start = len(copy)
     copy.node()
-    for edges in (copy.byte_edges, copy.epsilons, copy.call_edges, copy.token_edges):
-        edges[old_start] = list(edges[0])  # type: ignore[index,call-overload]
+    copy.byte_edges[old_start] = list(copy.byte_edges[0])
+    copy.epsilons[old_start] = list(copy.epsilons[0])
+    copy.call_edges[old_start] = list(copy.call_edges[0])
+    copy.token_edges[old_start] = list(copy.token_edges[0])
     for node in range(len(copy)):  # every edge into the start now goes to its copy
         copy.byte_edges[node] = [(lo, hi, t or old_start) for lo, hi, t in copy.byte_edges[node]]
         copy.epsilons[node] = [t or old_start for t in copy.epsilons[node]]
@@ -145,8 +147,10 @@ def _without_empty_text(graph: Graph) -> Graph:
             if target not in seen:
                 seen.add(target)
                 first.append(target)
-    for edges in (copy.byte_edges, copy.call_edges, copy.token_edges):
-        edges[0] = [edge for node in sorted(seen) for edge in edges[node]]  # type: ignore[index,misc,assignment]
+    free = sorted(seen)
+    copy.byte_edges[0] = [edge for node in free for edge in copy.byte_edges[node]]
+    copy.call_edges[0] = [edge for node in free for edge in copy.call_edges[node]]
+    copy.token_edges[0] = [edge for node in free for edge in copy.token_edges[node]]
     copy.epsilons[0] = []
     copy.finals.discard(0)
     return copy
