@@ -90,9 +90,10 @@ def compile(
         raise SourceError(f"there is no whitespace policy {whitespace!r}", hint="one of " + ", ".join(WHITESPACE))
     budget = Budget(limits, timeout)
     text = _source_text(source)
-    budget.spend("source_bytes", len(text))
     if kind == "auto":
         kind = detect_kind(source if not isinstance(source, (bytes, bytearray, str)) else text)
+    if kind != "json-schema":  # which counts its resources too
+        budget.spend("source_bytes", len(text))
     warnings: list[str] = []
 
     def warn(message: str) -> None:
@@ -172,11 +173,9 @@ def open_package(package: Package) -> Compiled:
     manifest = package.manifest
     try:
         automaton = automaton_from_arrays(package.arrays, manifest["automaton"])
-        source = package.source
-        return Compiled(
-            manifest["kind"], source, manifest["options"], automaton, (), tuple(manifest["warnings"]), package.programs
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        kind, options, warnings = str(manifest["kind"]), dict(manifest["options"]), tuple(map(str, manifest["warnings"]))
+        return Compiled(kind, package.source, options, automaton, (), warnings, package.programs)
+    except (AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
         raise PackageError(f"{package.path}: the automaton is damaged ({error})", hint="compile it again") from error
 
 

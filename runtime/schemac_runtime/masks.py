@@ -17,7 +17,7 @@ def allocate_bitmask(rows: int, vocab_size: int) -> Int32:
     return np.full((rows, (vocab_size + 31) // 32), -1, dtype=np.int32)
 
 
-def mask_rows(bitmask: Any, words: int) -> Int32:
+def mask_rows(bitmask: Any, words: int, *, writable: bool = True) -> Int32:
     """`bitmask` as an int32 [rows, >= words] NumPy array over the same memory.
 
     Raises:
@@ -33,6 +33,8 @@ def mask_rows(bitmask: Any, words: int) -> Int32:
         array = array[None]
     if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] < words:
         raise MatcherError(f"a mask must be int32 [rows, >= {words}], not {array.dtype} {list(array.shape)}")
+    if writable and not array.flags.writeable:
+        raise MatcherError("a mask must be writable")
     rows: Int32 = array
     return rows
 
@@ -45,7 +47,7 @@ def write_mask(out: Int32, mask: Mask) -> None:
     else:
         out[: len(dense)] = dense
         out[len(dense) :] = 0
-    if words is not None:
+    if words is not None and values is not None:
         out[words] = values
     for operation in more:
         apply_operation(out, operation)
@@ -53,9 +55,8 @@ def write_mask(out: Int32, mask: Mask) -> None:
 
 def apply_operation(out: Int32, operation: Operation) -> None:
     """Do one step on the row `out`."""
-    words, values, clear = operation
-    if words is None:
-        words = slice(len(values))  # type: ignore[assignment]
+    chosen, values, clear = operation
+    words = slice(len(values)) if chosen is None else chosen
     if clear:
         out[words] &= values
     else:
@@ -67,6 +68,13 @@ def or_mask(out: Int32, mask: Mask) -> None:
     extra = np.zeros_like(out)
     write_mask(extra, mask)
     out |= extra
+
+
+def written(mask: Mask) -> Int32:
+    """The whole row of a mask, int32 [words]."""
+    row = np.empty_like(mask.dense)
+    write_mask(row, mask)
+    return row
 
 
 def composed(dense: Int32, operations: Sequence[Operation]) -> Mask:
@@ -97,10 +105,10 @@ def apply_bitmask(logits: Any, bitmask: Any) -> None:
         bitmask: int32 [rows, words].
 
     Raises:
-        MatcherError: the row counts differ.
+        MatcherError: the row counts differ, or the mask is of another type.
     """
     if isinstance(logits, np.ndarray):
-        packed = mask_rows(bitmask, 0)
+        packed = mask_rows(bitmask, 0, writable=False)
         if len(packed) != len(logits):
             raise MatcherError(f"{len(packed)} mask rows for {len(logits)} rows of logits")
         allowed = np.zeros(logits.shape, dtype=np.bool_)
@@ -110,11 +118,17 @@ def apply_bitmask(logits: Any, bitmask: Any) -> None:
         return
     import torch
 
-    packed = torch.from_numpy(mask_rows(bitmask, 0)) if not isinstance(bitmask, torch.Tensor) else bitmask
-    if len(packed) != len(logits):
-        raise MatcherError(f"{len(packed)} mask rows for {len(logits)} rows of logits")
-    shifts = torch.arange(32, dtype=torch.int32, device=packed.device)
-    bits = ((packed.unsqueeze(-1) >> shifts) & 1).bool().flatten(1)
+    words = bitmask
+    if not isinstance(words, torch.Tensor):
+        words = torch.from_numpy(mask_rows(bitmask, 0))
+    if words.ndim == 1:
+        words = words[None]
+    if words.dtype != torch.int32 or words.ndim != 2:
+        raise MatcherError(f"a mask must be int32 [rows, words], not {words.dtype} {list(words.shape)}")
+    if len(words) != len(logits):
+        raise MatcherError(f"{len(words)} mask rows for {len(logits)} rows of logits")
+    shifts = torch.arange(32, dtype=torch.int32, device=words.device)
+    bits = ((words.unsqueeze(-1) >> shifts) & 1).bool().flatten(1)
     allowed_bits = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
     width = min(logits.shape[1], bits.shape[1])
     allowed_bits[:, :width] = bits[:, :width].to(logits.device)

@@ -4,52 +4,41 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import index as index_of
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.masks import apply_operation, composed, count_allowed, mask_rows, or_mask, write_mask
-from schemac_runtime.program import EXIT, NO_ROW, Int32, Mask, Operation, Program, tokens_operation
+from schemac_runtime.masks import apply_operation, composed, count_allowed, mask_rows, or_mask, write_mask, written
+from schemac_runtime.program import EXIT, NO_EDGE, NO_ROW, Int32, Mask, Operation, Program, tokens_operation
+from schemac_runtime.stacks import EMPTY_STACK, Stack, StackPool
 
-
-class Frame:
-    """One return state on a stack. Frames with the same content are one object, so that equality is identity."""
-
-    __slots__ = ("children", "masks", "parent", "ret")
-
-    def __init__(self, ret: int, parent: Frame | None) -> None:
-        self.ret = ret
-        self.parent = parent
-        self.children: dict[int, Frame] = {}
-        self.masks: dict[int, Mask] = {}  # by state, for a configuration with this stack
-
-    def push(self, ret: int) -> Frame:
-        """The stack with `ret` on top."""
-        child = self.children.get(ret)
-        if child is None:
-            child = self.children[ret] = Frame(ret, self)
-        return child
-
-
-Configuration = tuple[int, Frame]
+Configuration = tuple[int, Stack]
+#: A text (by class) that is to be read at a return state, above a stack.
+_Reading = tuple[int, Stack, int]
 #: All the places where the text read so far may stand; the empty tuple means that it has ended with a stop token.
 Configurations = tuple[Configuration, ...]
 ENDED: Configurations = ()
+#: A mask with more operations than this is written out where it becomes a part of others.
+_LONG_MASK = 4
+#: How many readings below the top of a stack a matcher remembers.
+_REMEMBERED = 50_000
 
 
 class Matcher:
     """The state of one request: a history of immutable configurations, so that rollback is exact.
 
-    Not thread-safe by itself; any number of matchers may use one program from any number of threads.
+    A matcher and its forks belong to one thread at a time; any number of matchers may use one program from any number
+    of threads.
 
     Args:
         program: what to match.
         stop_ids: ids that end the text, beside those of the vocabulary.
     """
 
-    __slots__ = ("_bitmask", "_bottom", "_history", "_now", "_rows", "_stop", "program", "stop_ids")
+    __slots__ = ("_bitmask", "_history", "_known", "_now", "_pool", "_rows", "_stop", "program", "stop_ids")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         self.program = program
@@ -58,17 +47,18 @@ class Matcher:
                 raise MatcherError(f"stop id {token} is outside 0..{program.vocab_size - 1}")
         self.stop_ids = frozenset((*program.stop_ids, *stop_ids))
         self._stop = tokens_operation(np.array(sorted(self.stop_ids), dtype=np.int64))
-        self._bottom = Frame(-1, None)
+        self._pool = StackPool()
+        self._known: dict[_Reading, tuple[Configuration, ...]] = {}
         self._history: list[Configurations] = []
         self._now: Configurations = self._start()
         self._bitmask: object = None  # the mask filled last, and its rows: checked once, not at every step
         self._rows: Int32 = self.program.nothing[None]
 
     def _start(self) -> Configurations:
-        frame = self._bottom
+        stack = self._pool.bottom
         for ret in self.program.chain(int(self.program.tables.start_context[0])):
-            frame = frame.push(ret)
-        return ((int(self.program.tables.start[0]), frame),)
+            stack = self._pool.push(stack, ret)
+        return ((int(self.program.tables.start[0]), stack),)
 
     # -- masks -------------------------------------------------------------------------------------------------
 
@@ -83,104 +73,116 @@ class Matcher:
         Raises:
             MatcherError: the mask is too narrow or of another type.
         """
-        if bitmask is self._bitmask:
+        if bitmask is not self._bitmask:
+            self._rows = mask_rows(bitmask, self.program.words)
+            self._bitmask = bitmask
+        try:
             out = self._rows[row]
-        else:
-            rows = mask_rows(bitmask, self.program.words)
-            self._bitmask, self._rows, out = bitmask, rows, rows[row]
+        except IndexError:
+            raise MatcherError(f"there is no row {row} in a mask of {len(self._rows)} rows") from None
         now = self._now
         if len(now) == 1:
-            state, frame = now[0]
-            write_mask(out, frame.masks.get(state) or self._mask(state, frame))
+            state, stack = now[0]
+            write_mask(out, stack.masks.get(state) or self._mask(state, stack))
             return
         out.fill(0)
         if now is ENDED:
             apply_operation(out, self._stop)
-        for state, frame in now:
-            or_mask(out, frame.masks.get(state) or self._mask(state, frame))
+        for state, stack in now:
+            or_mask(out, stack.masks.get(state) or self._mask(state, stack))
 
-    def _mask(self, state: int, frame: Frame) -> Mask:
-        """The mask of one configuration; kept at its frame."""
+    def _mask(self, state: int, stack: Stack) -> Mask:
+        """The mask of one configuration; kept at its stack."""
+        # A state that may end its frame allows what the frames below allow too: work out the lowest one first.
+        pending = [(state, stack)]
+        while pending:
+            here, below = pending[-1]
+            if here in below.masks:
+                pending.pop()
+                continue
+            missing = [item for item in self._needed_masks(here, below) if item[0] not in item[1].masks]
+            if missing:
+                pending.extend(missing)
+            else:
+                below.masks[here] = self._composed_mask(here, below)
+                pending.pop()
+        return stack.masks[state]
+
+    def _needed_masks(self, state: int, stack: Stack) -> list[Configuration]:
+        """The configurations whose masks a mask is made of."""
         program = self.program
         if not program.stacked[state]:
-            mask = program.state_mask(state)
-        else:
-            own = self._own_operations(state, frame)
-            default = program.default_state[state]
-            if default < 0:
-                row = program.state_row[state]
-                dense = program.tables.dense[row] if row >= 0 else program.nothing
-                mask = composed(dense, own[1:] if row >= 0 else own)
-            else:
-                ret = program.default_return[state]
-                below = frame if ret < 0 else frame.push(ret)
-                mask = below.masks.get(default) or self._mask(default, below)
-                if program.clear_row[state] != NO_ROW:
-                    own.insert(0, program.row_operation(program.clear_row[state], clear=True))
-                if own:
-                    mask = mask._replace(more=(*mask.more, *own))
-        frame.masks[state] = mask
-        return mask
+            return []
+        needed = list(stack.tops) if program.accepting[state] else []
+        default = program.default_state[state]
+        if default >= 0:
+            needed.append((default, self._above_default(state, stack)))
+        return needed
 
-    def _own_operations(self, state: int, frame: Frame) -> list[Operation]:
-        """What a configuration allows without its default; first the row of its state, if it has one."""
-        operations: list[Operation] = []
-        self._add_row(self.program.state_row[state], operations)
-        here: Configuration | None = (state, frame)
-        while here is not None:
-            here = self._add_below(*here, operations)
-        return operations
+    def _above_default(self, state: int, stack: Stack) -> Stack:
+        ret = self.program.default_return[state]
+        return stack if ret < 0 else self._pool.push(stack, ret)
 
-    def _add_below(self, state: int, frame: Frame, operations: list[Operation]) -> Configuration | None:
-        """Add what the stack allows at `state`; returns the configuration below if `state` may end its frame."""
+    def _composed_mask(self, state: int, stack: Stack) -> Mask:
         program = self.program
-        parent = frame.parent
-        if parent is None:
-            if program.accepting[state]:
+        if not program.stacked[state]:
+            return program.state_mask(state)
+        default = program.default_state[state]
+        base = Mask(program.nothing)
+        operations: list[Operation] = []
+        if default >= 0:
+            base = self._above_default(state, stack).masks[default]
+            self._add_row(program.clear_row[state], operations, clear=True)
+        row = program.state_row[state]
+        if row >= 0 and default < 0:
+            base = program.state_mask(state)
+        else:
+            self._add_row(row, operations)
+        for ret, parent in stack.tops:
+            self._add_below(state, ret, parent, operations)
+        if program.accepting[state]:
+            if stack.empty:
                 operations.append(self._stop)
-            return None
+            for ret, parent in stack.tops:
+                lower = parent.masks[ret]
+                if lower.dense is not program.nothing or len(lower.more) > _LONG_MASK:
+                    operations.append((None, written(lower), False))
+                else:
+                    operations += ([(lower.words, lower.values, False)] if lower.values is not None else [])
+                    operations += lower.more
+        if default >= 0:
+            return base._replace(more=(*base.more, *operations)) if operations else base
+        return composed(base.dense, operations)
+
+    def _add_below(self, state: int, ret: int, parent: Stack, operations: list[Operation]) -> None:
+        """Add what the return state on top of the stack allows at `state` besides."""
+        program = self.program
         if program.below_on_use:
-            tokens = [program.tokens_of_class(c) for c, rest in program.exits(state) if self._allows(rest, frame)]
-            if tokens:
-                operations.append(tokens_operation(np.concatenate(tokens)))
+            exits = list(program.exits(state))
+            allowed = [program.tokens_of_class(c) for c, rest in exits if self._allows(ret, parent, rest)]
+            if allowed:
+                operations.append(tokens_operation(np.concatenate(allowed)))
         low, high = program.below_start[state], program.below_start[state + 1]
-        index = bisect_left(program.below_return, frame.ret, low, high)
-        if index < high and program.below_return[index] == frame.ret:
+        index = bisect_left(program.below_return, ret, low, high)
+        if index < high and program.below_return[index] == ret:
             self._add_row(program.below_row[index], operations)
             for deep in range(program.deep_start[index], program.deep_start[index + 1]):
-                if self._allows(program.deep_rest[deep], parent):
+                rest = program.deep_rest[deep]
+                if any(self._allows(top, below, rest) for top, below in parent.tops):
                     self._add_row(program.deep_row[deep], operations)
-        if not program.accepting[state]:
-            return None
-        # A state that may be returned to has no default.
-        self._add_row(program.state_row[frame.ret], operations)
-        return frame.ret, parent
 
-    def _add_row(self, row: int, operations: list[Operation]) -> None:
+    def _add_row(self, row: int, operations: list[Operation], *, clear: bool = False) -> None:
         if row != NO_ROW:
-            operations.append(self.program.row_operation(row))
+            operations.append(self.program.row_operation(row, clear=clear))
 
-    def _allows(self, symbol_class: int, frame: Frame) -> bool:
-        """Whether the text of a class can be read after returning to the top of the stack `frame`."""
-        program = self.program
-        work = {(symbol_class, frame): None}
-        pending = list(work)
-        while pending:
-            symbol_class, frame = pending.pop()
-            parent = frame.parent
-            if parent is None:
-                continue
-            edge = program.edge(frame.ret, symbol_class)
-            if edge >= 0:
-                for context, target in program.outcomes(edge):
-                    if context != EXIT:
-                        return True
-                    if (target, parent) not in work:
-                        work[target, parent] = None
-                        pending.append((target, parent))
-            if program.accepting[frame.ret] and (symbol_class, parent) not in work:
-                work[symbol_class, parent] = None
-                pending.append((symbol_class, parent))
+    def _allows(self, state: int, stack: Stack, symbol_class: int) -> bool:
+        """Whether the text of a class can be read at a return state, above a stack."""
+        pending = [(state, stack, symbol_class)]
+        for item in pending:  # grows while we walk it, and holds nothing twice
+            here, rests = self._local(*item)
+            if here:
+                return True
+            pending += [rest for rest in rests if rest not in pending]
         return False
 
     # -- steps -------------------------------------------------------------------------------------------------
@@ -189,22 +191,11 @@ class Matcher:
         """Read one token. A refusal (not allowed, out of range, after the end) returns False and changes nothing."""
         now = self._now
         if len(now) == 1:
-            # The common case: one configuration, and the token stays in its frame.
-            program = self.program
-            state, frame = now[0]
-            if 0 <= token < program.vocab_size and not program.accepting[state]:
-                symbol_class = program.token_class[token]
-                low, high = program.edge_start[state], program.edge_start[state + 1]
-                edge = bisect_left(program.edge_class, symbol_class, low, high)
-                if edge < high and program.edge_class[edge] == symbol_class:
-                    target = program.edge_value[edge]
-                    if target >= 0:
-                        self._history.append(now)
-                        if program.returns_only[target] or program.enter_state[target] >= 0:
-                            self._now = (self._settled(target, frame),)
-                        else:
-                            self._now = ((target, frame),)
-                        return True
+            configuration = self._one_step(*now[0], token)
+            if configuration is not None:
+                self._history.append(now)
+                self._now = (configuration,)
+                return True
         after = self._step(now, token)
         if after is None:
             return False
@@ -212,9 +203,48 @@ class Matcher:
         self._now = after
         return True
 
+    def _one_step(self, state: int, stack: Stack, token: int) -> Configuration | None:
+        """The common case of `_step`, and nothing else: one outcome, which stays in the frame or pushes on it."""
+        program = self.program
+        if not 0 <= token < program.vocab_size or program.accepting[state]:
+            return None
+        symbol_class = program.token_class[token]
+        low, high = program.edge_start[state], program.edge_start[state + 1]
+        edge = bisect_left(program.edge_class, symbol_class, low, high)
+        if edge == high or program.edge_class[edge] != symbol_class:
+            default = program.default_state[state]
+            if default < 0:
+                return None
+            stack = self._above_default(state, stack)
+            low, high = program.edge_start[default], program.edge_start[default + 1]
+            edge = bisect_left(program.edge_class, symbol_class, low, high)
+            if edge == high or program.edge_class[edge] != symbol_class:
+                return None
+        target = program.edge_value[edge]
+        if target < 0:
+            if target == NO_EDGE:
+                return None
+            first = program.multi_start[-1 - target]
+            context = program.multi_context[first]
+            if program.multi_start[-target] != first + 1 or context == EXIT:
+                return None
+            for ret in program.chain(context):
+                stack = self._pool.push(stack, ret)
+            target = program.multi_target[first]
+        while True:
+            if program.returns_only[target]:
+                if stack.parent is None:
+                    return (target, stack) if stack.ret == EMPTY_STACK else None
+                target, stack = stack.ret, stack.parent
+            elif program.enter_state[target] >= 0:
+                target, stack = program.enter_state[target], self._pool.push(stack, program.enter_return[target])
+            else:
+                return target, stack
+
     def _step(self, now: Configurations, token: int) -> Configurations | None:
         """The configurations after `token`, or None if it is not allowed."""
         program = self.program
+        token = index_of(token)  # a 0-d tensor or array equals no id of a set
         if not 0 <= token < program.vocab_size or now is ENDED:
             return None
         if token in self.stop_ids and self._at_end(now):
@@ -222,53 +252,94 @@ class Matcher:
         token_class = program.token_class[token]
         if not token_class:
             return None
-        after: list[Configuration] = []
-        work = [(state, frame, token_class) for state, frame in now]
-        for state, frame, symbol_class in work:  # grows while we walk it, and holds nothing twice
-            edge = program.edge(state, symbol_class)
-            parent = frame.parent
-            if edge < 0 and program.default_state[state] >= 0:
-                ret = program.default_return[state]
-                work.append((program.default_state[state], frame if ret < 0 else frame.push(ret), symbol_class))
-            elif edge >= 0:
-                for context, target in program.outcomes(edge):
-                    if context == EXIT:
-                        if parent is not None and (rest := (frame.ret, parent, target)) not in work:
-                            work.append(rest)
-                    else:
-                        stack = frame
-                        for ret in program.chain(context):
-                            stack = stack.push(ret)
-                        configuration = self._settled(target, stack)
-                        if configuration not in after:
-                            after.append(configuration)
-            if parent is not None and program.accepting[state]:
-                below = (frame.ret, parent, symbol_class)
-                if below not in work:
-                    work.append(below)
-        return tuple(after) if after else None
+        after: dict[int, list[Stack]] = {}
+        for state, stack in now:
+            for target, reached in self._after(state, stack, token_class):
+                after.setdefault(target, []).append(reached)
+        return self._merged(after) or None
 
-    def _settled(self, state: int, frame: Frame) -> Configuration:
+    def _merged(self, after: dict[int, list[Stack]]) -> Configurations:
+        """One configuration per state."""
+        return tuple((state, self._pool.union(stacks)) for state, stacks in after.items())
+
+    def _after(self, state: int, stack: Stack, symbol_class: int) -> tuple[Configuration, ...]:
+        """The configurations after the text of a class, each state once.
+
+        What is read below the top of the stack is remembered: an ambiguous text asks for it again at every token.
+        """
+        top = (state, stack, symbol_class)
+        local, rests = self._local(*top)
+        if not rests:
+            return local
+        known = self._known
+        pending = [(top, local, rests)]
+        while pending:
+            item, local, rests = pending[-1]
+            missing = [rest for rest in rests if rest not in known]
+            if missing:  # rests lie lower in the stack, so this ends
+                pending.extend((rest, *self._local(*rest)) for rest in missing)
+                continue
+            after: dict[int, list[Stack]] = {}
+            for target, reached in (*local, *(c for rest in rests for c in known[rest])):
+                after.setdefault(target, []).append(reached)
+            known[item] = self._merged(after)
+            pending.pop()
+        if len(known) > _REMEMBERED:
+            self._known = {top: known[top]}
+        return known[top]
+
+    def _local(self, state: int, stack: Stack, symbol_class: int) -> tuple[tuple[Configuration, ...], list[_Reading]]:
+        """What reading the text of a class leads to within the frame, and what is left to read in the frames below."""
+        program = self.program
+        rests: list[_Reading] = []
+        if program.accepting[state]:
+            rests = [(ret, parent, symbol_class) for ret, parent in stack.tops]
+        edge = program.edge(state, symbol_class)
+        if edge < 0 and program.default_state[state] >= 0:
+            stack = self._above_default(state, stack)
+            edge = program.edge(program.default_state[state], symbol_class)
+        if edge < 0:
+            return (), rests
+        local: list[Configuration] = []
+        for context, target in program.outcomes(edge):
+            if context == EXIT:
+                rests += [(ret, parent, target) for ret, parent in stack.tops]
+            else:
+                reached = stack
+                for ret in program.chain(context):
+                    reached = self._pool.push(reached, ret)
+                local += self._settled(target, reached)
+        return tuple(local), rests
+
+    def _settled(self, state: int, stack: Stack) -> list[Configuration]:
         """Return where there is nothing else to do, enter where there is only a call."""
         program = self.program
-        while True:
+        settled: list[Configuration] = []
+        pending = [(state, stack)]
+        while pending:
+            state, stack = pending.pop()
             if program.returns_only[state]:
-                if frame.parent is None:
-                    return state, frame
-                state, frame = frame.ret, frame.parent
+                pending.extend(stack.tops)
+                if stack.empty:
+                    settled.append((state, self._pool.bottom))
             elif program.enter_state[state] >= 0:
-                state, frame = program.enter_state[state], frame.push(program.enter_return[state])
+                pending.append((program.enter_state[state], self._pool.push(stack, program.enter_return[state])))
             else:
-                return state, frame
+                settled.append((state, stack))
+        return settled
 
     def _at_end(self, now: Configurations) -> bool:
         program = self.program
-        for state, frame in now:
-            here, stack = state, frame
-            while program.accepting[here]:
-                if stack.parent is None:
-                    return True
-                here, stack = stack.ret, stack.parent
+        pending = [item for item in now if program.accepting[item[0]]]
+        seen = set(pending)
+        while pending:
+            _, stack = pending.pop()
+            if stack.empty:
+                return True
+            for item in stack.tops:
+                if program.accepting[item[0]] and item not in seen:
+                    seen.add(item)
+                    pending.append(item)
         return False
 
     def accept_all(self, tokens: Iterable[int]) -> bool:
@@ -305,14 +376,15 @@ class Matcher:
     def reset(self) -> None:
         """Back to the start of a text."""
         self._history.clear()
-        self._bottom = Frame(-1, None)
+        self._pool, self._known = StackPool(), {}
         self._now = self._start()
 
     def fork(self) -> Matcher:
         """An independent matcher at the same place, history included."""
         other = Matcher.__new__(Matcher)
         other.program, other.stop_ids, other._stop = self.program, self.stop_ids, self._stop
-        other._bottom, other._history, other._now = self._bottom, list(self._history), self._now
+        other._pool, other._known = self._pool, self._known
+        other._history, other._now = list(self._history), self._now
         other._bitmask, other._rows = None, self._rows
         return other
 
@@ -338,7 +410,8 @@ class Matcher:
 
     def forced_tokens(self, limit: int = 256) -> list[int]:
         """The longest run of tokens with exactly one choice each, at most `limit`; stop ids end the run."""
-        probe, run = self.fork(), []
+        probe = self.fork()
+        run: list[int] = []
         row: Int32 = np.zeros((1, self.program.words), dtype=np.int32)
         while len(run) < limit and not probe.is_complete():
             probe.fill_bitmask(row)
@@ -382,10 +455,20 @@ class BatchMatcher:
         return np.array([m is None or m.accept(t) for m, t in zip(self.matchers, ids, strict=True)], dtype=np.bool_)
 
     def rollback(self, counts: npt.ArrayLike) -> None:
-        """Undo `counts[i]` tokens of row i."""
-        for matcher, count in zip(self.matchers, np.asarray(counts).tolist(), strict=True):
-            if matcher is not None:
-                matcher.rollback(count)
+        """Undo `counts[i]` tokens of row i, int [len(matchers)]; what a row without constraint gets does not matter.
+
+        Raises:
+            MatcherError: a row has accepted fewer tokens; no row has changed then.
+        """
+        numbers = np.asarray(counts, dtype=np.int64).tolist()
+        if len(numbers) != len(self.matchers):
+            raise MatcherError(f"{len(numbers)} counts for {len(self.matchers)} requests")
+        rows = [(m, count) for m, count in zip(self.matchers, numbers, strict=True) if m is not None]
+        for matcher, count in rows:
+            if not 0 <= count <= matcher.accepted:
+                raise MatcherError(f"cannot roll back {count} of {matcher.accepted} tokens")
+        for matcher, count in rows:
+            matcher.rollback(count)
 
     def is_terminated(self) -> npt.NDArray[np.bool_]:
         """bool [len(matchers)]."""

@@ -143,7 +143,9 @@ class Program:
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
         self.token_class = tables.token_class.data
         self.default_state = tables.default_state.data
-        self.default_return = tables.default_return.data
+        # A return state that can only return again need not be pushed: what is below can take the return itself.
+        tail = (tables.default_return >= 0) & (tables.returns_only[tables.default_return] > 0)
+        self.default_return = np.where(tail, np.int32(-1), tables.default_return).data
         self.edge_start = tables.edge_start.data
         self.edge_class = tables.edge_class.data
         self.edge_value = tables.edge_value.data
@@ -211,12 +213,14 @@ class Program:
                     yield self.edge_class[edge], target
 
     def chain(self, context: int) -> tuple[int, ...]:
-        """The return states that a context pushes, first pushed first."""
+        """The return states that a context pushes, first pushed first; without those that can only return again."""
         found = self._chains.get(context)
         if found is None:
             parts, here = [], context
             while here:
-                parts.append(int(self.tables.context_top[here]))
+                top = int(self.tables.context_top[here])
+                if not self.returns_only[top]:
+                    parts.append(top)
                 here = int(self.tables.context_parent[here])
             found = self._chains[context] = tuple(reversed(parts))
         return found

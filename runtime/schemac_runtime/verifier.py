@@ -1,7 +1,7 @@
 """Checks the arrays of a linked program, as a bytecode verifier does, so that no mask or step can go astray.
 
-What is checked is what a matcher relies on: after it, no index is out of range and no walk goes on for ever. Whether the
-tables mean what their source says, only the compiler knows.
+What is checked is what a matcher relies on: after it, no index is out of range and no walk goes on for ever. Whether
+the tables mean what their source says, only the compiler knows.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Checks:
         if ((t.enter_state >= 0) != (t.enter_return >= 0)).any():
             _fail("enter_return", "does not go with enter_state")
         self.length("returns_only", self.n)
-        # A matcher enters until it rests, so that must end: no way leads round, and none to a state that returns at once.
+        # A matcher enters until it rests, so that must end: no way leads round, or to a state that returns at once.
         if t.returns_only[t.enter_state[t.enter_state >= 0]].any():
             _fail("enter_state", "enters a state that can only return")
         ahead = t.enter_state

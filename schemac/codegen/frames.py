@@ -143,8 +143,8 @@ class Frames:
                     known = self.push_one(known, pushed)
                 self._below[key] = known
             made[index] = known
-        pushed: Int64 = made[inverse.reshape(-1)]
-        return pushed
+        below: Int64 = made[inverse.reshape(-1)]
+        return below
 
     def pop(self, context: Int64) -> tuple[Int64, Int64]:
         """(context below, return state) of contexts other than 0."""

@@ -90,15 +90,16 @@ def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Re
     of_node = relations.classify(trie, everywhere)
     result = np.where(trie.node_of_token >= 0, of_node[trie.node_of_token], EMPTY).astype(np.int32)
     result[trie.node_of_token == 0] = EMPTY
+    named: dict[int, str] = {}
     for index, label in enumerate(automaton.labels):
-        ids = vocabulary.named(label)
-        if not ids:
-            raise LinkError(f"the vocabulary has no token {label!r}", construct=label)
+        token = vocabulary.special.get(label)
+        if token is None:
+            raise LinkError(f"the vocabulary has no special token {label!r}", construct=label)
+        if named.setdefault(token, label) != label:
+            raise LinkError(f"{label!r} and {named[token]!r} are one token here, {token}", construct=label)
         symbol = np.array([automaton.byte_classes + index], dtype=np.int64)
         relation = relations.read(np.array([everywhere], dtype=np.int64), symbol)
-        for token in ids:
-            if token in vocabulary.special.values():
-                result[token] = relation[0]
+        result[token] = relation[0]
     return result
 
 

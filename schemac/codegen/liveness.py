@@ -76,7 +76,7 @@ def _live_states(automaton: Automaton, relations: Relations, edges: Edges, token
     has_tokens[np.unique(token_class)] = True
     usable = (edges.context >= 0) & has_tokens[edges.symbol_class]
     origin, context, target = edges.origin[usable], edges.context[usable], edges.target[usable]
-    live = automaton.accepting.copy()
+    live: Bool = automaton.accepting.copy()
     entering = np.flatnonzero(frames.enters >= 0)
     while True:
         reached = live[target] & _live_contexts(relations, live)[context]

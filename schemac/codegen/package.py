@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 _DOS_EPOCH = 0x21  # 1980-01-01, the first date that ZIP knows
 _CENTRAL_SIGNATURE = 0x02014B50
 _END_SIGNATURE = 0x06054B50
+_AUTOMATON_DTYPES = {"byte_class": "uint8", "accepting": "uint8"}
 _PADDING_ID = 0xD935  # the extra field that aligns data, as Android's zipalign writes it
 
 
@@ -50,12 +51,17 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
         PackageError: what the arrays describe breaks an invariant.
     """
     a = {name.removeprefix("automaton/"): array for name, array in arrays.items() if name.startswith("automaton/")}
+    for name, array in a.items():
+        if array.ndim != 1 or array.dtype != _AUTOMATON_DTYPES.get(name, "int32"):
+            raise PackageError(f"{name} is {array.dtype} {list(array.shape)}", construct="automaton")
     states = len(a["accepting"])
     start, symbol, target = a["edge_start"], a["edge_symbol"], a["edge_target"]
-    symbols = int(manifest["symbols"])
+    symbols, texts = manifest["symbols"], (*manifest["labels"], *manifest["procedures"], *manifest["places"])
     if (
-        len(start) != states + 1 or start[0] != 0 or start[-1] != len(symbol) or len(symbol) != len(target)
-        or (np.diff(start) < 0).any() or not 0 <= symbols <= 1 << 16 or (symbol < 0).any() or (symbol >= symbols).any()
+        not isinstance(symbols, int) or not 0 < symbols <= 256 + len(manifest["labels"])
+        or not all(isinstance(text, str) for text in texts)
+        or len(start) != states + 1 or start[0] != 0 or start[-1] != len(symbol) or len(symbol) != len(target)
+        or (np.diff(start) < 0).any() or (symbol < 0).any() or (symbol >= symbols).any()
     ):
         raise PackageError("the automaton's edges are damaged", construct="automaton")
     next_state = np.full((states, symbols), -1, dtype=np.int32)
@@ -114,17 +120,24 @@ def write_package(
         "programs": linked,
     }
     data = _archive(manifest, source, arrays)
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent or Path())
+        _write_whole(path, data)
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SchemacError(f"cannot write {path}: {reason}") from error
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write `data` to `path`, or leave nothing behind, whatever happens meanwhile."""
+    handle, temporary = tempfile.mkstemp(prefix=".schemac-", suffix=".tmp", dir=path.parent)
+    try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise SchemacError(f"cannot write {path}: {error.strerror or error}") from error
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _npy_header(array: Array) -> bytes:
@@ -140,38 +153,42 @@ def _npy_header(array: Array) -> bytes:
 def _archive(manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array]) -> bytes:
     """The bytes of the archive. The manifest's length is fixed first, since it states offsets behind itself."""
     little = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
-    placeholder = {"size": 10**15, "data_end": 10**15, "digest": "0" * 64, "source": [10**15, 10**15], "arrays": {n: [10**15, a.dtype.name, list(a.shape)]
-                                                                     for n, a in little.items()}}
+    unknown = 10**15
+    placeholder = {
+        "size": unknown,
+        "data_end": unknown,
+        "digest": "0" * 64,
+        "source": [unknown, unknown],
+        "arrays": {name: [unknown, array.dtype.name, list(array.shape)] for name, array in little.items()},
+    }
     room = len(json.dumps({**manifest, **placeholder}, indent=1)) + 64
-    behind = LOCAL_HEADER.size + len(MANIFEST) + room
-    parts, members = [], []
-    offset = behind
-    table = {}
-    for name, body in [("source", source), *((f"{name}.npy", None) for name in little)]:
-        if body is None:
-            array = little[name.removesuffix(".npy")]
-            body = _npy_header(array) + array.tobytes()
+    bodies = {"source": source} | {f"{name}.npy": _npy_header(a) + a.tobytes() for name, a in little.items()}
+    offset = LOCAL_HEADER.size + len(MANIFEST) + room
+    total = offset + sum(len(body) + 2 * (len(name) + 128) for name, body in bodies.items())
+    if total >= 1 << 32 or len(bodies) >= 1 << 16:
+        raise SchemacError("the package would exceed 4 GiB", hint="link fewer vocabularies into one package")
+    parts: list[bytes] = []
+    members = []
+    data_at: dict[str, int] = {}
+    for name, body in bodies.items():
         start = offset + LOCAL_HEADER.size + len(name)
         padding = (-(start + 4)) % ALIGNMENT  # the extra field has a header of 4 bytes
         extra = _PADDING_ID.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
-        header = _local_header(name, body, len(extra))
-        parts += [header, name.encode(), extra, body]
+        parts += [_local_header(name, body, len(extra)), name.encode(), extra, body]
         members.append((name, body, offset))
-        data_at = offset + len(header) + len(name) + len(extra)
-        if name.endswith(".npy"):
-            array = little[name.removesuffix(".npy")]
-            at = data_at + len(body) - array.nbytes
-            table[name.removesuffix(".npy")] = [at, array.dtype.name, list(array.shape)]
-        else:
-            source_at = data_at
-        offset = data_at + len(body)
-    names = [MANIFEST, *(name for name, _, _ in members)]
+        data_at[name] = start + len(extra)
+        offset = start + len(extra) + len(body)
+    table = {}
+    for name, array in little.items():
+        at = data_at[f"{name}.npy"] + len(bodies[f"{name}.npy"]) - array.nbytes
+        table[name] = [at, array.dtype.name, list(array.shape)]
+    names = [MANIFEST, *bodies]
     total = offset + sum(46 + len(name) for name in names) + 22
     # The directory states the manifest's checksum, so the digest in the manifest ends where the directory begins.
     tail = b"".join(parts)
     digest = hashlib.sha256(tail).hexdigest()
     content = {**manifest, "size": total, "data_end": offset, "digest": digest}
-    content |= {"source": [source_at, len(source)], "arrays": table}
+    content |= {"source": [data_at["source"], len(source)], "arrays": table}
     text = json.dumps(content, indent=1).encode()
     text += b" " * (room - len(text))
     members.insert(0, (MANIFEST, text, 0))

@@ -283,7 +283,7 @@ class Relations:
         if not len(pushed):
             return value
         context, state = value[pushed] >> self.shift, value[pushed] & ((1 << self.shift) - 1)
-        result = value.copy()
+        result: Int64 = value.copy()
         result[pushed] = self.frames.put_below(context, ret[pushed].astype(np.int64)) << self.shift | state
         return result
 

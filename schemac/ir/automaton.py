@@ -86,9 +86,10 @@ class Automaton:
 def verify(automaton: Automaton) -> list[str]:
     """All violations of the invariants, each naming its state or procedure; empty for a good automaton.
 
-    Checked: shapes and index ranges; edges stay in their procedure; every state is reachable from its entry and
-    reaches an end of its procedure; every procedure is reachable from the root; no procedure accepts the empty text
-    (the root may); no cycle of calls reads nothing (left recursion).
+    Checked: shapes and index ranges; the states of a procedure are consecutive, its entry first; edges stay in their
+    procedure; a state calls a procedure at most once; every state is reachable from its entry and reaches an end of its
+    procedure; every procedure is reachable from the root; no procedure accepts the empty text (the root may); no cycle
+    of calls reads nothing (left recursion). That states are minimal is for the passes to see to.
     """
     problems = _verify_shapes(automaton)
     return problems or [*_verify_structure(automaton), *_verify_left_recursion(automaton)]
@@ -117,6 +118,13 @@ def _verify_shapes(a: Automaton) -> list[str]:
         problems.append("call_start: not a CSR offset array")
     if len(a.names) != procedures or len(a.places) != procedures:
         problems.append("names and places: one per procedure expected")
+    if not procedures:
+        problems.append("entry: no procedure")
+    if not problems and np.any(np.diff(a.owner) < 0):
+        problems.append("owner: the states of a procedure are not consecutive")
+    first = np.searchsorted(a.owner, np.arange(procedures + 1))
+    if not problems and (not np.array_equal(a.entry, first[:-1]) or np.any(np.diff(first) == 0)):
+        problems.append("entry: not the first state of each procedure")
     return problems
 
 
@@ -135,18 +143,21 @@ def _verify_structure(a: Automaton) -> list[str]:
         problems.append(f"state {state}: an edge leaves its procedure")
     for state in np.unique(call_source[a.owner[call_source] != a.owner[a.call_return]]).tolist():
         problems.append(f"state {state}: a call returns into another procedure")
+    called = call_source * np.int64(len(a.entry)) + a.call_procedure
+    twice = np.flatnonzero(np.diff(np.sort(called)) == 0)
+    for state in np.unique(np.sort(called)[twice] // len(a.entry)).tolist():
+        problems.append(f"state {state}: calls a procedure twice")
     joined = np.unique(source * n_states + target)
     forward = (np.concatenate([joined // n_states, call_source]), np.concatenate([joined % n_states, a.call_return]))
     reachable = _closure(a.entry, *forward, a.states)
     productive = _closure(np.flatnonzero(a.accepting), forward[1], forward[0], a.states)
     problems += [f"state {s}: not reachable from its entry" for s in np.flatnonzero(~reachable).tolist()]
     problems += [f"state {s}: cannot reach an end of its procedure" for s in np.flatnonzero(~productive).tolist()]
-    called = _closure(np.zeros(1, np.int32), a.owner[call_source], a.call_procedure, len(a.entry))
-    problems += [f"procedure {p}: never called" for p in np.flatnonzero(~called).tolist()]
-    empty = [p for p in np.flatnonzero(a.accepting[a.entry]).tolist() if p in set(a.call_procedure.tolist())]
+    used = _closure(np.zeros(1, np.int32), a.owner[call_source], a.call_procedure, len(a.entry))
+    problems += [f"procedure {p}: never called" for p in np.flatnonzero(~used).tolist()]
+    callees = set(a.call_procedure.tolist())
+    empty = [p for p in np.flatnonzero(a.accepting[a.entry]).tolist() if p in callees]
     problems += [f"procedure {p}: is called and accepts the empty text" for p in empty]
-    if a.entry.size and a.owner[a.entry].tolist() != list(range(len(a.entry))):
-        problems.append("entry: a procedure does not own its entry state")
     return problems
 
 

@@ -49,7 +49,7 @@ def utf8_language(language: Dfa, budget: Budget | None = None) -> Dfa:
     if language.is_empty:
         return Dfa.empty(BYTES)
     count = language.size
-    budget.spend("regex_states", count)
+    budget.spend("states", count)
     dead = language.table.shape[1]
     ascii_class = _class_at(language, np.arange(128))
     beyond = int(language.starts.searchsorted(128, "right")) - 1
@@ -164,7 +164,7 @@ def _instances(node_of: IntArray, pattern: np.ndarray, first: int, budget: Budge
                 contents.append(key)
             numbers.append(number)
         result[row + begin, column] = np.array(numbers, np.int32) + first
-        budget.spend("regex_states", len(contents) - before)
+        budget.spend("states", len(contents) - before)
     block = np.frombuffer(b"".join(contents), np.int32).reshape(-1, 64)
     return result, block
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from schemac.budget import Budget
+from schemac.ir.charset import BYTES
 from schemac.ir.minimize import BoolArray, IntArray, Table, canonical, empty_table
 
 
@@ -19,6 +20,7 @@ def word_table(words: Iterable[Iterable[int] | str], limit: int, budget: Budget)
     texts = sorted({word if isinstance(word, str) else "".join(map(chr, word)) for word in words})
     if not texts:
         return empty_table()
+    unit = "states" if limit == BYTES else "regex_states"
     known: dict[tuple[int, ...], int] = {}
     spent = 0
     # The path of the last word: per depth the content of its state so far, as (accepting, symbol, state, symbol, ...).
@@ -37,7 +39,7 @@ def word_table(words: Iterable[Iterable[int] | str], limit: int, budget: Budget)
         path[-1][0] = 1
         previous = text
         if not number & 1023:
-            budget.spend("regex_states", len(known) + len(path) - spent)
+            budget.spend(unit, len(known) + len(path) - spent)
             spent = len(known) + len(path)
     for depth in range(len(previous), 0, -1):
         content = tuple(path.pop())
@@ -57,7 +59,7 @@ def word_table(words: Iterable[Iterable[int] | str], limit: int, budget: Budget)
     symbols, columns = np.unique(edges[:, 0], return_inverse=True)
     if len(symbols) and (symbols[0] < 0 or symbols[-1] > limit):
         raise ValueError(f"a symbol is outside 0..{limit}")
-    budget.spend("regex_states", count - spent + count * (len(symbols) + 1) // 512)
+    budget.spend(unit, count - spent + count * (len(symbols) + 1) // 512)
     table = np.full((count, len(symbols) + 1), -1, np.int32)
     # Renumber so that the start is 0: state i becomes count - 1 - i.
     table[count - 1 - sources, columns] = count - 1 - edges[:, 1]

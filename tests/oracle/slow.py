@@ -29,6 +29,7 @@ class SlowRecognizer:
                 graph = procedure.graph
                 for node in range(len(graph)):
                     targets = [t for _, _, t in graph.byte_edges[node]] + list(graph.epsilons[node])
+                    targets += [t for _, t in graph.token_edges[node]]
                     targets += [t for p, t in graph.call_edges[node] if (p, 0) in good]
                     if node in graph.finals or any((number, t) in good for t in targets):
                         good.add((number, node))
@@ -66,6 +67,15 @@ class SlowRecognizer:
                         after.append((*below, (number, target)))
             places = self.closure(after)
         return places
+
+    def read_token(self, places: frozenset[Place], text: str) -> frozenset[Place]:
+        """The places after the special token of that text."""
+        return self.closure(
+            (*below, (number, target))
+            for *below, (number, node) in places
+            for texts, target in self.module.procedures[number].graph.token_edges[node]
+            if text in texts
+        )
 
     def ended(self, places: frozenset[Place]) -> bool:
         return any(len(p) == 1 and p[0][1] in self.module.procedures[p[0][0]].graph.finals for p in places)

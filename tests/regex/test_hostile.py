@@ -40,7 +40,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_patterns(name: str) -> None:
     pattern, expected = CASES[name]
-    budget = Budget(seconds=30)
+    budget = Budget({"regex_states": 100_000}, seconds=30)
     begin = time.monotonic()
     try:
         outcome: int | str

@@ -17,6 +17,7 @@ Reading an item takes the derivative, as for objects (`residuals`): lazily, with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import comb
 from typing import Any
 
 from schemac.budget import Budget
@@ -64,8 +65,6 @@ class _ItemResiduals:
         self._ids: dict[tuple[Part, ...], int] = {(): 0}
         self._listed = listed
         self._next: dict[int, tuple[Alternative, ...]] = {}
-        #: Where `uniqueItems` stands, for messages.
-        self.unique_place: str | None = None
 
     def conjunction(self, parts: Iterable[Part]) -> int:
         """All of the parts."""
@@ -209,27 +208,36 @@ class _ItemResiduals:
 
     def _without_repeats(self, alternatives: Sequence[Alternative], used: tuple[int, ...]) -> tuple[Alternative, ...]:
         """Each value that an item can still have as an alternative of its own, so that it is known from then on."""
+        by_value: dict[int, list[int]] = {}
         result: list[Alternative] = []
         for value, left in alternatives:
-            fresh = self.value((value, *map(self._formulas.negation, used)))
-            if fresh == FALSE:
+            if not self.item(left):  # the last item needs no alternative of its own
+                fresh = self.value((value, *map(self._formulas.negation, used)))
+                if fresh != FALSE:
+                    result.append((fresh, left))
                 continue
-            if not self.item(left):  # the last item
-                result.append((fresh, left))
-                continue
-            values = self._listed(fresh)
+            values = self._listed(value)
             if values is None:
                 raise UnsupportedError(
                     "that all items differ can be tracked only where finitely many values are possible",
-                    place=self.unique_place or self._place,
+                    place=self._place,
                     construct="uniqueItems",
                     hint="give the items an enum, set maxItems to 1, or check uniqueness afterwards",
                 )
-            self._budget.spend("branches", len(values), place=self._place)
+            if not used:
+                self._reserve_subsets(len(values), left)
             for one in values:
-                rest = self.conjunction((("unique", tuple(sorted((*used, one)))),))
-                result.append((one, self.both(left, rest)))
-        return self._grouped(result)
+                if one not in used:
+                    rest = self.conjunction((("unique", tuple(sorted((*used, one)))),))
+                    by_value.setdefault(one, []).append(self.both(left, rest))
+        result += [(value, self.disjunction(lefts)) for value, lefts in by_value.items()]
+        return tuple(result)
+
+    def _reserve_subsets(self, values: int, left: int) -> None:
+        """Reserve for one residual per set of values that may have been used, before any is made."""
+        most = min([values, *(part[1] + 1 for part in self.nodes[left] if part[0] == "max")])
+        steps = sum(comb(values, count) * (values - count) for count in range(min(most, 64)))
+        self._budget.spend("branches", steps, place=self._place, construct="uniqueItems")
 
     def _counted(self, part: Part) -> tuple[Alternative, ...]:
         """A "contains" may count this item if it fits, or wait for later ones."""
@@ -285,15 +293,18 @@ class ArrayFrame:
         values: reads items.
         layout: whitespace.
         budget: states and branches.
+        place: of the schema that the formula comes from, for messages.
     """
 
-    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget) -> None:
+    def __init__(
+        self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str
+    ) -> None:
         self._types = types
         self._formulas = types.formulas
         self._values = values
         self._layout = layout
         self._budget = budget
-        self._place = self._formulas.place(formula)
+        self._place = place
         self._residuals = _ItemResiduals(
             self._formulas, types.canonical, types.listed, Partition(types, budget), budget, self._place
         )
@@ -350,7 +361,6 @@ class ArrayFrame:
         if name == "max_items":
             return [("max", arguments[0])] if positive else [("min", arguments[0] + 1)]
         if positive:
-            self._residuals.unique_place = self._formulas.place(formula)
             return [("unique", ())]
         raise UnsupportedError(
             "that two items are equal cannot be tracked",

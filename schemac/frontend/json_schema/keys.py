@@ -65,6 +65,16 @@ def _any_key() -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], frozenset[
     return tuple(map(tuple, edges)), frozenset(body.accepting_states())
 
 
+@lru_cache(maxsize=65_536)
+def _other_edges(state: int, taken: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """The edges of a state of the any-key automaton without some bytes, which are sorted."""
+    return tuple(
+        (first, last, there)
+        for low, high, there in _any_key()[0][state]
+        for first, last in _without(low, high, taken)
+    )
+
+
 class KeyTries:
     """The tries of one frame.
 
@@ -158,14 +168,10 @@ class KeyTries:
         if state == 0 and not trie.branches and trie.exit is None:
             self._graph.epsilon(number, self._rest(target))
             return
-        edges, accepting = _any_key()
-        if state in accepting and trie.exit is None:
+        if state in _any_key()[1] and trie.exit is None:
             self._graph.byte(number, 0x22, 0x22, target)
-        taken = sorted(trie.branches)
-        for low, high, there in edges[state]:
-            node = self._inside_of(there, target)
-            for first, last in _without(low, high, taken):
-                self._graph.byte(number, first, last, node)
+        for first, last, there in _other_edges(state, tuple(sorted(trie.branches))):
+            self._graph.byte(number, first, last, self._inside_of(there, target))
 
     def _inside_of(self, state: int, target: int) -> int:
         """The node for an undeclared key after some bytes that no declared key starts with."""

@@ -67,7 +67,7 @@ class Lowering:
                     graph = self._value_graph(subject, place)
                 else:
                     frame = ArrayFrame if subject[0] == ARRAY else ObjectFrame
-                    graph = frame(self._types, subject[1], self, self._layout, self._budget).graph()
+                    graph = frame(self._types, subject[1], self, self._layout, self._budget, place).graph()
             self._builder.define(number, graph)
         return productive_part(self._builder.build(), self._languages)
 

@@ -125,15 +125,18 @@ class ObjectFrame:
         values: reads member values.
         layout: whitespace.
         budget: states and branches.
+        place: of the schema that the formula comes from, for messages.
     """
 
-    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget) -> None:
+    def __init__(
+        self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str
+    ) -> None:
         self._types = types
         self._formulas: Formulas = types.formulas
         self._values = values
         self._layout = layout
         self._budget = budget
-        self._place = self._formulas.place(formula)
+        self._place = place
         names = key_order(self._formulas, formula)
         extra = self._finite_keys(formula, names)
         self._names = (*names, *extra)

@@ -289,14 +289,11 @@ class References:
             if name in keywords.KEYWORDS and keywords.KEYWORDS[name].role == "assert" and name != "$ref"
         ]
         if hidden:
-            self._warn(
-                SchemaWarning(
-                    "these siblings of `$ref` assert nothing before draft 2019-09: " + ", ".join(hidden),
-                    place,
-                    "$ref",
-                    "put the `$ref` into an `allOf`, or name a later draft in `$schema`",
-                )
-            )
+            reason = "these siblings of `$ref` assert nothing before draft 2019-09: " + ", ".join(hidden)
+            hint = "put the `$ref` into an `allOf`, or name a later draft in `$schema`"
+            if self._strict:
+                raise SourceError(reason, place=place, construct="$ref", hint=hint)
+            self._warn(SchemaWarning(reason, place, "$ref", hint))
 
     def _unknown(self, name: str, value: object, place: str, draft: int) -> None:
         if name in ("id", "$schema", "definitions", "$id") or name.startswith(("x-", "^x-")):

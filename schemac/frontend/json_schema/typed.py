@@ -162,6 +162,7 @@ class Types:
         self.formulas = formulas
         self._signatures: dict[int, Signature] = {}
         self._first: dict[Signature, int] = {}
+        self._listed: dict[int, list[int] | None] = {}
         self.string_algebra = StringAlgebra(formulas, budget)
         self.clashes = Clashes(formulas, self._has_scalars)
         constant = _Constant()
@@ -238,7 +239,11 @@ class Types:
 
     def listed(self, formula: int) -> list[int] | None:
         """A formula for each value that satisfies `formula`; None if they are not finitely many scalars."""
-        signature = self.signature(formula)
+        if formula not in self._listed:
+            self._listed[formula] = self._list(self.signature(formula))
+        return self._listed[formula]
+
+    def _list(self, signature: Signature) -> list[int] | None:
         if not (self.clashes.is_hopeless(signature.arrays) and self.clashes.is_hopeless(signature.objects)):
             return None
         numbers_ = signature.numbers.values(_MANY)

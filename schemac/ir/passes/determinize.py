@@ -209,3 +209,41 @@ def _determinize(
     finals = graph.finals
     accepting = np.array([any(node in finals for node in subset) for subset in subsets], dtype=np.bool_)
     return Deterministic(name, place, next_state, accepting, np.array(calls, dtype=np.int32).reshape(-1, 3))
+
+
+def determinize_calls(p: Deterministic, budget: Budget) -> Deterministic:
+    """Subset construction over a procedure of which only the calls are not deterministic; itself if they are."""
+    state, callee = p.call_edges[:, 0], p.call_edges[:, 1]
+    if not np.any((state[1:] == state[:-1]) & (callee[1:] == callee[:-1])):
+        return p
+    calls_of: dict[int, list[tuple[int, int]]] = {}
+    for source, procedure, target in p.call_edges.tolist():
+        calls_of.setdefault(source, []).append((procedure, target))
+    number: dict[tuple[int, ...], int] = {(0,): 0}
+    subsets: list[tuple[int, ...]] = [(0,)]
+    rows: list[list[int]] = []
+    calls: list[tuple[int, int, int]] = []
+
+    def state_of(subset: tuple[int, ...]) -> int:
+        found = number.get(subset)
+        if found is None:
+            budget.spend("states", place=p.place)
+            found = number[subset] = len(subsets)
+            subsets.append(subset)
+        return found
+
+    for position, subset in enumerate(subsets):  # grows while we walk it
+        reads = [sorted(set(targets) - {-1}) for targets in p.next_state[list(subset)].T.tolist()]
+        rows.append([state_of(tuple(targets)) if targets else -1 for targets in reads])
+        after: dict[int, set[int]] = {}
+        for member in subset:
+            for procedure, target in calls_of.get(member, ()):
+                after.setdefault(procedure, set()).add(target)
+        calls += [(position, procedure, state_of(tuple(sorted(after[procedure])))) for procedure in sorted(after)]
+    return Deterministic(
+        p.name,
+        p.place,
+        np.array(rows, dtype=np.int32).reshape(len(subsets), -1),
+        np.array([bool(p.accepting[list(subset)].any()) for subset in subsets], dtype=np.bool_),
+        np.array(calls, dtype=np.int32).reshape(-1, 3),
+    )

@@ -2,8 +2,8 @@
 
 Equivalent means: the same symbols and calls lead to equivalent states. The first partition is by the length of the
 shortest way to an end, which already separates nearly all states of a schema. A few rounds of Moore's refinement, all
-states at once and by hash, do most of the rest; then only states with a successor that moved are looked at again, the
-largest part of a split block keeping its number, as in Hopcroft's algorithm, so that long chains stay cheap.
+states at once and by hash, do most of the rest; then only states with a successor that moved are looked at again, so
+that long chains stay cheap.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.ir.passes.determinize import Deterministic
+from schemac.ir.passes.determinize import Deterministic, determinize_calls
+from schemac.ir.passes.merge import merge_equal
+from schemac.ir.passes.partition import refine
 
 #: Rounds over all states before the work list takes over.
 VECTOR_ROUNDS = 4
@@ -22,42 +24,18 @@ Int64 = npt.NDArray[np.int64]
 
 
 def minimize(procedures: list[Deterministic], budget: Budget) -> list[Deterministic]:
-    """Minimize each procedure, then merge procedures that became equal."""
-    return merge_equal([_minimize(procedure, budget) for procedure in procedures])
+    """Minimize each procedure, and merge procedures that are equal.
 
-
-def merge_equal(procedures: list[Deterministic]) -> list[Deterministic]:
-    """Give equal procedures one number, until nothing changes, and drop those that nobody calls any more."""
-    number = np.arange(len(procedures), dtype=np.int32)
+    Where two callees became one, a state may call it twice, or equal another state: those callers are made
+    deterministic and minimal again.
+    """
+    minimal = [_minimize(procedure, budget) for procedure in procedures]
     while True:
-        seen: dict[tuple[bytes, bytes, bytes], int] = {}
-        merged = number.copy()
-        for index, p in enumerate(procedures):
-            if number[index] == index:
-                calls = p.call_edges.copy()
-                calls[:, 1] = number[calls[:, 1]]
-                key = (p.next_state.tobytes(), p.accepting.tobytes(), calls.tobytes())
-                merged[index] = seen.setdefault(key, index)
-        merged = merged[number]
-        if np.array_equal(merged, number):
-            break
-        number = merged
-    keep = [0]
-    position = {0: 0}
-    for index in keep:  # grows while we walk it: breadth-first from the root
-        for callee in number[procedures[index].call_edges[:, 1]].tolist():
-            if callee not in position:
-                position[callee] = len(keep)
-                keep.append(callee)
-    final = np.array([position.get(int(representative), -1) for representative in number], dtype=np.int32)
-    result = []
-    for index in keep:
-        p = procedures[index]
-        calls = p.call_edges.copy()
-        calls[:, 1] = final[calls[:, 1]]
-        calls = calls[np.lexsort((calls[:, 2], calls[:, 1], calls[:, 0]))]
-        result.append(Deterministic(p.name, p.place, p.next_state, p.accepting, calls))
-    return result
+        minimal, touched = merge_equal(minimal, budget)
+        if not touched:
+            return minimal
+        for index in touched:
+            minimal[index] = _minimize(determinize_calls(minimal[index], budget), budget)
 
 
 def _minimize(p: Deterministic, budget: Budget) -> Deterministic:
@@ -79,7 +57,7 @@ def _minimize(p: Deterministic, budget: Budget) -> Deterministic:
             break
         block, count = refined, refined_count
     budget.check_time(place=p.place)
-    block, count = _split_until_stable(block, count, p, source, target, budget)
+    block, count = _split_until_stable(block, p, source, target, budget)
     return _quotient(p, block, count)
 
 
@@ -148,7 +126,7 @@ def _refine(
 
 
 def _split_until_stable(
-    block: Int64, count: int, p: Deterministic, source: npt.NDArray[np.intp], target: Int32, budget: Budget
+    block: Int64, p: Deterministic, source: npt.NDArray[np.intp], target: Int32, budget: Budget
 ) -> tuple[Int64, int]:
     """Split blocks by exact rows until every block's members agree. Returns (block of each state, number of blocks)."""
     n = len(block)
@@ -161,49 +139,20 @@ def _split_until_stable(
     before = all_source[order].tolist()
     start = np.searchsorted(all_target[order], np.arange(n + 1)).tolist()
     padded = np.append(block, -1)
-    numbers = block.tolist()
-    members: list[set[int]] = [set() for _ in range(count)]
-    for state, number in enumerate(numbers):
-        members[number].add(state)
+    numbers: list[int] = block.tolist()
 
     def signature(state: int) -> tuple[bytes, tuple[tuple[int, int], ...]]:
         row = padded[p.next_state[state]].tobytes()
         edges = calls.get(state)
         return row, tuple(sorted((callee, numbers[after]) for callee, after in edges)) if edges else ()
 
-    dirty = [state for group in members if len(group) > 1 for state in sorted(group)]
-    while dirty:
+    def moved(moves: list[tuple[int, int]]) -> None:
         budget.check_time(place=p.place)
-        by_block: dict[int, list[int]] = {}
-        for state in dirty:
-            by_block.setdefault(numbers[state], []).append(state)
-        moved: list[tuple[int, int]] = []
-        for number, states in by_block.items():
-            if len(members[number]) == 1:
-                continue
-            groups: dict[object, list[int]] = {}
-            for state in states:
-                groups.setdefault(signature(state), []).append(state)
-            clean = len(members[number]) - len(states)
-            if clean:
-                looked = set(states)
-                witness = next(state for state in members[number] if state not in looked)
-                clean += len(groups.pop(signature(witness), ()))
-            parts = sorted(groups.values(), key=len)
-            if parts and len(parts[-1]) > clean:
-                kept = set(parts.pop())
-                rest = members[number] - kept - {state for part in parts for state in part}
-                if rest:
-                    parts.append(sorted(rest))
-            for part in parts:
-                members.append(set(part))
-                members[number].difference_update(part)
-                moved.extend((state, len(members) - 1) for state in part)
-        for state, number in moved:
-            numbers[state] = number
+        for state, number in moves:
             padded[state] = number
-        dirty = sorted({source for state, _ in moved for source in before[start[state] : start[state + 1]]})
-    return padded[:-1], len(members)
+
+    count = refine(numbers, signature, lambda state: before[start[state] : start[state + 1]], moved)
+    return padded[:-1], count
 
 
 def _quotient(p: Deterministic, block: Int64, count: int) -> Deterministic:
