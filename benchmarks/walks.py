@@ -111,7 +111,7 @@ def main(data: str, tokenizer: str, schemas: int, texts: int, seed: int, timeout
         check = validator(case["schema"])
         for text in schemac.sample(compiled, texts, seed, vocabulary):
             drawn += 1
-            reason = _objection(check, text)
+            reason = objection(check, text)
             if reason is not None:
                 failures += 1
                 click.echo(f"{case['id']}: {text[:300]!r}: {reason}")
@@ -121,7 +121,7 @@ def main(data: str, tokenizer: str, schemas: int, texts: int, seed: int, timeout
     raise SystemExit(1 if failures else 0)
 
 
-def _objection(check: jsonschema.protocols.Validator, text: bytes) -> str | None:
+def objection(check: jsonschema.protocols.Validator, text: bytes) -> str | None:
     """Why a text is not valid, or None."""
     try:
         error = next(iter(check.iter_errors(json.loads(text))), None)

@@ -12,8 +12,18 @@ import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
 from schemac_runtime.masks import apply_operation, composed, count_allowed, mask_rows, or_mask, write_mask, written
-from schemac_runtime.program import EXIT, NO_EDGE, NO_ROW, Int32, Mask, Operation, Program, tokens_operation
-from schemac_runtime.stacks import EMPTY_STACK, Stack, StackPool
+from schemac_runtime.program import (
+    EXIT,
+    NO_EDGE,
+    NO_ROW,
+    UNREACHABLE,
+    Int32,
+    Mask,
+    Operation,
+    Program,
+    tokens_operation,
+)
+from schemac_runtime.stacks import EMPTY_STACK, SEVERAL, Stack, StackPool
 
 Configuration = tuple[int, Stack]
 #: A text (by class) that is to be read at a return state, above a stack.
@@ -21,6 +31,8 @@ _Reading = tuple[int, Stack, int]
 #: All the places where the text read so far may stand; the empty tuple means that it has ended with a stop token.
 Configurations = tuple[Configuration, ...]
 ENDED: Configurations = ()
+#: Stands for the mask filled last, before the first one.
+_NO_BITMASK = object()
 #: A mask with more operations than this is written out where it becomes a part of others.
 _LONG_MASK = 4
 #: How many readings below the top of a stack a matcher remembers.
@@ -47,11 +59,11 @@ class Matcher:
                 raise MatcherError(f"stop id {token} is outside 0..{program.vocab_size - 1}")
         self.stop_ids = frozenset((*program.stop_ids, *stop_ids))
         self._stop = tokens_operation(np.array(sorted(self.stop_ids), dtype=np.int64))
-        self._pool = StackPool()
+        self._pool = StackPool(self.program.distance)
         self._known: dict[_Reading, tuple[Configuration, ...]] = {}
         self._history: list[Configurations] = []
         self._now: Configurations = self._start()
-        self._bitmask: object = None  # the mask filled last, and its rows: checked once, not at every step
+        self._bitmask: object = _NO_BITMASK  # the mask filled last, and its rows: checked once, not at every step
         self._rows: Int32 = self.program.nothing[None]
 
     def _start(self) -> Configurations:
@@ -62,16 +74,18 @@ class Matcher:
 
     # -- masks -------------------------------------------------------------------------------------------------
 
-    def fill_bitmask(self, bitmask: Any, row: int = 0) -> None:
+    def fill_bitmask(self, bitmask: Any, row: int = 0, budget: int | None = None) -> None:
         """Write the allowed tokens into ``bitmask[row]``.
 
         Args:
             bitmask: int32 [rows, words] NumPy array or CPU torch tensor, words >= ceil(V / 32), bit = 1 allowed; words
                 past the vocabulary are cleared. A 1-D array of words is row 0.
             row: the row to write.
+            budget: how many tokens may still be read, this one and the stop token included. A token is then allowed only
+                if the text can be finished in what remains. Far from the limit this costs a comparison.
 
         Raises:
-            MatcherError: the mask is too narrow or of another type.
+            MatcherError: the mask is too narrow or of another type, or the budget is less than `tokens_needed`.
         """
         if bitmask is not self._bitmask:
             self._rows = mask_rows(bitmask, self.program.words)
@@ -84,12 +98,60 @@ class Matcher:
         if len(now) == 1:
             state, stack = now[0]
             write_mask(out, stack.masks.get(state) or self._mask(state, stack))
+        else:
+            out.fill(0)
+            if now is ENDED:
+                apply_operation(out, self._stop)
+            for state, stack in now:
+                or_mask(out, stack.masks.get(state) or self._mask(state, stack))
+        if budget is not None and now is not ENDED:
+            self._keep_within(out, budget)
+
+    def tokens_needed(self) -> int:
+        """How many tokens suffice to finish the text from here, the stop token included; 0 after it.
+
+        It is an upper bound that can be kept to: some token leads to a place that needs one less.
+        """
+        if self._now is ENDED:
+            return 0
+        return 1 + min(self.program.distance[state] + stack.needs for state, stack in self._now)
+
+    def _keep_within(self, out: Int32, budget: int) -> None:
+        """Take away the tokens after which the text could not be finished within `budget` tokens, this one included."""
+        if budget < self.tokens_needed():
+            raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {self.tokens_needed()}")
+        left = budget - 2  # after this token, before the stop token
+        if all(self._reach(state, stack) <= left for state, stack in self._now):
             return
-        out.fill(0)
-        if now is ENDED:
+        program = self.program
+        allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size]
+        token_class = program.tables.token_class
+        fits = np.zeros(program.classes, dtype=np.uint8)
+        for symbol_class in np.flatnonzero(np.bincount(token_class[allowed > 0], minlength=program.classes)).tolist():
+            after = [c for state, stack in self._now for c in self._after(state, stack, symbol_class)]
+            fits[symbol_class] = any(program.distance[state] + stack.needs <= left for state, stack in after)
+        packed = np.zeros(program.words * 4, dtype=np.uint8)
+        bits = np.packbits(fits[token_class] & allowed, bitorder="little")
+        packed[: len(bits)] = bits
+        ending = bool(self._at_end(self._now))
+        out[: program.words] = packed.view(np.int32)
+        if ending:
             apply_operation(out, self._stop)
-        for state, stack in now:
-            or_mask(out, stack.masks.get(state) or self._mask(state, stack))
+
+    def _reach(self, state: int, stack: Stack) -> int:
+        """The most tokens that may be left to do after one more, in any way that the configuration can go on."""
+        program = self.program
+        if stack.ret == SEVERAL:
+            return UNREACHABLE  # the frames of different readings need different numbers: look at each token
+        most = program.reach[state] + stack.needs
+        pending = list(stack.tops) if program.accepting[state] else []
+        for ret, below in pending:  # grows while we walk it
+            if below.ret == SEVERAL:
+                return UNREACHABLE
+            most = max(most, program.reach[ret] + below.needs)
+            if program.accepting[ret]:
+                pending += [item for item in below.tops if item not in pending]
+        return most
 
     def _mask(self, state: int, stack: Stack) -> Mask:
         """The mask of one configuration; kept at its stack."""
@@ -376,7 +438,7 @@ class Matcher:
     def reset(self) -> None:
         """Back to the start of a text."""
         self._history.clear()
-        self._pool, self._known = StackPool(), {}
+        self._pool, self._known = StackPool(self.program.distance), {}
         self._now = self._start()
 
     def fork(self) -> Matcher:
@@ -385,7 +447,7 @@ class Matcher:
         other.program, other.stop_ids, other._stop = self.program, self.stop_ids, self._stop
         other._pool, other._known = self._pool, self._known
         other._history, other._now = list(self._history), self._now
-        other._bitmask, other._rows = None, self._rows
+        other._bitmask, other._rows = _NO_BITMASK, self._rows
         return other
 
     # -- questions ---------------------------------------------------------------------------------------------

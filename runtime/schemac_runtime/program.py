@@ -21,6 +21,8 @@ Bool = npt.NDArray[np.bool_]
 NO_ROW = np.iinfo(np.int32).min
 #: `multi_context` value of an exit.
 EXIT = -1
+#: `distance` of a state from which no end of its frame can be reached; also the largest sum of distances.
+UNREACHABLE = 1 << 30
 #: `edge_value` of a (state, class) pair without outcome that hides an outcome of the default state.
 NO_EDGE = np.iinfo(np.int32).min
 
@@ -58,6 +60,8 @@ class Tables:
         deep_start: int32 [Q + 1]; deep_row, deep_rest: int32: rows of tokens that also end that frame, or skip it,
             allowed if class `deep_rest` is allowed by what lies below.
         below_on_use: int32 [1]; 1: the `below` and `deep` arrays are empty, and exits are followed on first use.
+        distance: int32 [N], tokens from each state to an end of its frame, `UNREACHABLE` for none; an upper bound that can
+            be kept to. reach: int32 [N], the most that any one token leaves to be done, beside the frames below.
         start: int32 [1], the state a text starts in (already settled, see `start_context`).
         start_context: int32 [1].
         stop_ids: int32, the ids that end a text, ascending.
@@ -91,6 +95,8 @@ class Tables:
     deep_row: Int32
     deep_rest: Int32
     below_on_use: Int32
+    distance: Int32
+    reach: Int32
     start: Int32
     start_context: Int32
     stop_ids: Int32
@@ -140,6 +146,7 @@ class Program:
         self.vocab_size = len(tables.token_class)
         self.words = (self.vocab_size + 31) // 32
         self.nothing: Int32 = np.zeros(self.words, dtype=np.int32)
+        self.nothing.flags.writeable = False
         # Plain sequences of Python ints: several times faster to index one by one than arrays.
         self.token_class = tables.token_class.data
         self.default_state = tables.default_state.data
@@ -169,6 +176,8 @@ class Program:
         below = (np.diff(tables.below_start) > 0) | (tables.default_state >= 0)
         #: uint8 [N]: states whose mask depends on the stack.
         self.stacked = (below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8).data
+        self.distance = memoryview(tables.distance)
+        self.reach = memoryview(tables.reach)
         self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
         self.state_masks: dict[int, Mask] = {}
         self._chains: dict[int, tuple[int, ...]] = {0: ()}
@@ -188,6 +197,12 @@ class Program:
         from schemac_runtime.matcher import Matcher
 
         return Matcher(self, stop_ids)
+
+    def min_tokens(self) -> int:
+        """How many tokens the shortest text takes, the one that ends it included. An answer limit below it cannot work."""
+        ret = int(self.tables.start_context[0])
+        needed = int(self.distance[int(self.tables.start[0])])
+        return 1 + needed + sum(self.distance[state] for state in self.chain(ret))
 
     def edge(self, state: int, symbol_class: int) -> int:
         """The position of (state, class) among the edges of the state itself, or -1. It may hold `NO_EDGE`."""

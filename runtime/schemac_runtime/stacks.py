@@ -8,7 +8,7 @@ grammar has few sets where it has exponentially many stacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,13 +27,15 @@ class Stack:
         parent: what lies below `ret`; None unless `ret` is a state.
         tops: all (return state, what lies below), ascending by return state.
         empty: whether the empty stack is in the set.
+        needs: the fewest tokens that end all frames of one of the stacks, by `Tables.distance`.
         masks: by state, the mask of a configuration with this stack.
     """
 
-    __slots__ = ("_children", "empty", "masks", "number", "parent", "ret", "tops")
+    __slots__ = ("_children", "empty", "masks", "needs", "number", "parent", "ret", "tops")
 
-    def __init__(self, number: int, tops: tuple[tuple[int, Stack], ...], empty: bool) -> None:
+    def __init__(self, number: int, tops: tuple[tuple[int, Stack], ...], empty: bool, needs: int) -> None:
         self.number = number
+        self.needs = needs
         self.tops = tops
         self.empty = empty
         if len(tops) == 1 and not empty:
@@ -48,11 +50,16 @@ class Stack:
 
 
 class StackPool:
-    """Makes stacks, each set once."""
+    """Makes stacks, each set once.
 
-    __slots__ = ("_count", "_merged", "_unions", "bottom")
+    Args:
+        distance: tokens from each return state to an end of its frame.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_count", "_distance", "_merged", "_unions", "bottom")
+
+    def __init__(self, distance: Sequence[int]) -> None:
+        self._distance = distance
         self._count = 0
         self._merged: dict[tuple[bool, tuple[tuple[int, int], ...]], Stack] = {}
         self._unions: dict[tuple[int, ...], Stack] = {}
@@ -60,7 +67,8 @@ class StackPool:
 
     def _new(self, tops: tuple[tuple[int, Stack], ...], empty: bool) -> Stack:
         self._count += 1
-        return Stack(self._count, tops, empty)
+        needs = 0 if empty else min(self._distance[ret] + parent.needs for ret, parent in tops)
+        return Stack(self._count, tops, empty, needs)
 
     def push(self, stack: Stack, ret: int) -> Stack:
         """The set with `ret` on top of each of its stacks."""

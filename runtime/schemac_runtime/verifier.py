@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
-from schemac_runtime.program import EXIT, NO_EDGE, NO_ROW, TABLE_DTYPES, Tables
+from schemac_runtime.program import EXIT, NO_EDGE, NO_ROW, TABLE_DTYPES, UNREACHABLE, Tables
 
 Array = npt.NDArray[Any]
 
@@ -128,6 +128,9 @@ class _Checks:
         if ((t.enter_state >= 0) != (t.enter_return >= 0)).any():
             _fail("enter_return", "does not go with enter_state")
         self.length("returns_only", self.n)
+        for name in ("distance", "reach"):
+            self.length(name, self.n)
+            self.within(name, 0, UNREACHABLE + 1)
         # A matcher enters until it rests, so that must end: no way leads round, or to a state that returns at once.
         if t.returns_only[t.enter_state[t.enter_state >= 0]].any():
             _fail("enter_state", "enters a state that can only return")

@@ -4,7 +4,8 @@
     2. number     the relations of tokens and of the rests of tokens that end a frame become classes
     3. edges      per state, the outcomes by class
     4. prove      from every configuration some text of tokens reaches an end (`schemac.codegen.liveness`)
-    5. rows       the mask of every state, and of every state with a known return below
+    5. measure    the tokens still needed from every state (`schemac.codegen.distance`)
+    6. rows       the mask of every state, and of every state with a known return below
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from schemac.budget import Budget
 from schemac.codegen.defaults import default_states, no_defaults
+from schemac.codegen.distance import distances
 from schemac.codegen.edges import Edges
 from schemac.codegen.frames import Frames
 from schemac.codegen.liveness import live_outcomes, spells_all
@@ -50,6 +52,7 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     token_class = number[token_relation].astype(np.int32)
     if not complete:
         edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
+    distance, reach = distances(automaton, frames, defaults, edges, token_class)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
     state_row, clear_row = _state_rows(edges, defaults.state, table, int(number.max()) + 1)
@@ -74,6 +77,8 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         sparse_word=sparse_word,
         sparse_bits=sparse_bits,
         **below,
+        distance=distance,
+        reach=reach,
         start=start.astype(np.int32),
         start_context=start_context.astype(np.int32),
         stop_ids=np.array(vocabulary.stop_ids, dtype=np.int32),
