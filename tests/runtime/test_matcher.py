@@ -137,7 +137,7 @@ def test_a_row_that_is_not_there_and_a_mask_that_is_read_only_are_refused() -> N
         matcher.fill_bitmask(mask, 2)
     mask.flags.writeable = False
     with pytest.raises(MatcherError, match="writable"):
-        matcher.fill_bitmask(mask)
+        matcher.fork().fill_bitmask(mask)
 
 
 def test_padding_and_special_ids_are_never_allowed() -> None:

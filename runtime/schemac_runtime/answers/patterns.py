@@ -142,13 +142,14 @@ class _Translator:
         if any("\ud800" <= char <= "\udfff" for char in self.pattern):
             self._wrong("it has a lone surrogate")
         self._inline_flags_for_all()
+        prefix = "(?i)" if self.folding else ""
         while self.at < len(self.pattern):
             self._step(self.pattern[self.at])
         if self.groups:
             self._wrong("a group is never closed")
         if self.checks and self.alternatives:
             _refuse(self.pattern, "a lookahead stands beside alternatives")
-        return [("".join(self.out), True), *self.checks]
+        return [(prefix + text, found) for text, found in (("".join(self.out), True), *self.checks)]
 
     def _wrong(self, reason: str) -> NoReturn:
         raise Malformed(f"{self.pattern[:80]!r} is no ECMA-262 pattern: {reason}", construct="pattern")
@@ -220,7 +221,8 @@ class _Translator:
                 pieces.append(f"{{{rest}}}")
             more = high - low
             pieces += [f"{{0,{_RE2_COUNT}}}"] * (more // _RE2_COUNT)
-            pieces.append(f"{{0,{more % _RE2_COUNT}}}")
+            if more % _RE2_COUNT:
+                pieces.append(f"{{0,{more % _RE2_COUNT}}}")
         start = self.operand
         if start < 0:
             self._wrong("there is nothing to repeat")
@@ -296,19 +298,15 @@ class _Translator:
         begin = self.at
         letter = self.pattern[begin + 1 : begin + 2]
         if letter in ("b", "B"):
+            if self.folding:
+                _refuse(self.pattern, "it ignores case at a word boundary")
             self.at += 2
             self._add("\\" + letter)
-        elif letter == "k" or letter in "123456789"[: 9 * bool(letter)]:
+        elif letter == "k" or (letter.isascii() and letter.isdigit() and letter != "0"):
             _refuse(self.pattern, "it has a backreference")
         else:
-            self._add(self._member_text(self._member(), alone=True))
-
-    def _member_text(self, member: int | str, alone: bool = False) -> str:
-        """One member of a class as RE2 text; `alone` outside of brackets."""
-        if isinstance(member, str):
-            return f"[{member}]" if alone else member
-        text = _literal(member)
-        return f"(?i:{text})" if alone and self.folding else text
+            member = self._member()
+            self._add(f"[{member}]" if isinstance(member, str) else _literal(member))
 
     def _member(self) -> int | str:
         """Read a character or an escape: a code point, or members of a class."""
@@ -321,6 +319,8 @@ class _Translator:
         if not letter:
             self._wrong("a backslash ends it")
         if letter in _CLASSES:
+            if letter == "W" and self.folding:  # RE2 folds what is written out, ECMA-262 (22.2.2.9.3) its complement
+                _refuse(self.pattern, "it ignores the case of \\W")
             return _CLASSES[letter]
         if letter in _CONTROLS:
             return _CONTROLS[letter]
@@ -399,7 +399,7 @@ class _Translator:
             low = self._class_member()
             hyphen = self.pattern.startswith("-", self.at) and not self.pattern.startswith("-]", self.at)
             if not hyphen or self.at + 1 >= len(self.pattern) or isinstance(low, str):
-                members.append(self._member_text(low))
+                members.append(low if isinstance(low, str) else _literal(low))
                 continue
             self.at += 1
             high = self._class_member()
@@ -412,8 +412,7 @@ class _Translator:
         self.at += 1
         if not members:
             return _ANY if negative else _NOTHING
-        text = f"[{'^' * negative}{''.join(members)}]"
-        return f"(?i:{text})" if self.folding else text
+        return f"[{'^' * negative}{''.join(members)}]"
 
     def _class_member(self) -> int | str:
         if self.pattern.startswith("\\b", self.at):

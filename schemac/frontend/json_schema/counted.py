@@ -1,76 +1,134 @@
-"""Strings of one character set with a large bound on their length, in blocks.
+"""Strings with a large bound on their length, in blocks of calls.
 
 `maxLength: 65535` as one automaton has 65,536 states, times about seven for UTF-8. Here it is 512 steps, each of them
 
     i: call exactly-128 -> i + 1, call up-to-127 -> end
 
-so that its size is that of two blocks and a step per block; the blocks are shared by all such strings. Two
-configurations are alive inside such a string: whether it ends in this block or goes on is open until it ends.
+so that its size is that of two blocks and a step per block. Blocks are shared by all such strings, and blocks of
+blocks serve still larger bounds. A base language with more states has a block for each pair of them. Inside such a
+string a few configurations are alive: whether it ends in this block or goes on is open until it ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from schemac.ir.charset import CharSet
-from schemac.ir.dfa import Dfa
+from schemac.budget import Budget
+from schemac.frontend.json_schema.strings import StringSet
+from schemac.frontend.json_schema.text import length_language, string_body
+from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph
+from schemac.ir.minimize import Table
 
-#: Characters per block.
-BLOCK = 128
-#: Shorter automata stay as they are: one configuration at a time is worth more than the states saved.
-_LONG = 600
+#: Characters per smallest block, and blocks per larger block.
+_BLOCK = 128
+_FAN = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """`low` to `high` characters of a set."""
+class CountedStrings:
+    """The blocks of one compile.
 
-    characters: CharSet
-    low: int
-    high: int
+    Args:
+        declare: (name) -> a new procedure.
+        define: gives a procedure its graph; the flag says that it is known to read some text.
+        budget: pays "states".
+    """
 
-    @classmethod
-    def of(cls, language: Dfa) -> Counted | None:
-        """The language in this form, if it is a long chain."""
-        size = language.size
-        if size <= _LONG or language.table.shape[1] > 2:
-            return None
-        live = np.flatnonzero(language.table[0] >= 0)
-        if len(live) != 1:
-            return None
-        chain = language.table[:, live[0]]
-        others = np.delete(language.table, live[0], axis=1)
-        steps = np.append(np.arange(1, size), -1)
-        low = int(np.argmax(language.accepting))
-        if not (chain == steps).all() or (others >= 0).any() or not language.accepting[low:].all():
-            return None
-        return cls(language.class_symbols(live.tolist()), low, size - 1)
+    def __init__(
+        self, declare: Callable[[str], int], define: Callable[[int, Graph, bool], None], budget: Budget
+    ) -> None:
+        self._declare = declare
+        self._define = define
+        self._budget = budget
+        self._blocks: dict[tuple[Dfa, int, int | None, int, bool], int | None] = {}
 
-    def graph(self, block: Callable[[int, int], int]) -> Graph:
-        """The graph that reads it.
-
-        Args:
-            block: (low, high) -> the procedure that reads so many of the characters.
-        """
+    def body(self, strings: StringSet) -> Graph:
+        """The graph that reads the contents of a string of a set with bounds on the length."""
+        assert strings.high is not None
         graph = Graph()
-        node = graph.start
-        whole, rest = divmod(self.low, BLOCK)
-        for count in [BLOCK] * whole + ([rest] if rest else []):
-            node = self._call(graph, node, block(count, count))
         end = graph.node()
         graph.final(end)
-        whole, rest = divmod(self.high - self.low, BLOCK)
-        for _ in range(whole):
-            graph.call(node, block(0, BLOCK - 1), end)
-            node = self._call(graph, node, block(BLOCK, BLOCK))
-        graph.call(node, block(0, rest), end) if rest else graph.epsilon(node, end)
+        starts = self._run(graph, strings.base, {0: graph.start}, strings.low)
+        self._finish(graph, strings.base, starts, strings.high - strings.low, end)
         return graph
 
-    def _call(self, graph: Graph, node: int, procedure: int) -> int:
-        there = graph.node()
-        graph.call(node, procedure, there)
-        return there
+    def _run(self, graph: Graph, base: Dfa, nodes: dict[int, int], count: int) -> dict[int, int]:
+        """Read exactly `count` characters; `nodes` and the result are graph nodes by state of `base`."""
+        for size in _steps(count):
+            following: dict[int, int] = {}
+            for state, node in nodes.items():
+                for target in range(base.size):
+                    block = self._block(base, state, target, size, exact=True)
+                    if block is not None:
+                        if target not in following:
+                            following[target] = graph.node()
+                        graph.call(node, block, following[target])
+            nodes = following
+            self._budget.spend("states", len(nodes))
+        return nodes
+
+    def _finish(self, graph: Graph, base: Dfa, nodes: dict[int, int], most: int, end: int) -> None:
+        """Read up to `most` characters and end."""
+        for size in _steps(most):
+            for state, node in nodes.items():
+                block = self._block(base, state, None, size - 1, exact=False)
+                if block is not None:
+                    graph.call(node, block, end)
+            nodes = self._run(graph, base, nodes, size)
+        for state, node in nodes.items():
+            if base.accepting[state]:
+                graph.epsilon(node, end)
+
+    def _block(self, base: Dfa, state: int, target: int | None, count: int, *, exact: bool) -> int | None:
+        """A procedure: from `state`, exactly `count` characters to `target`, or up to `count` to an end; None if empty."""
+        key = (base, state, target, count, exact)
+        if key in self._blocks:
+            return self._blocks[key]
+        if count <= _BLOCK:
+            accepting = base.accepting if target is None else np.arange(base.size) == target
+            texts = _between(base, state, accepting)
+            texts = texts.intersect(length_language(count if exact else 0, count), budget=self._budget)
+            number = None if texts.is_empty else self._declare("characters")
+            self._blocks[key] = number
+            if number is not None:
+                body = string_body(texts, self._budget)
+                self._budget.spend("states", body.size)
+                graph = Graph()
+                graph.final(graph.language(graph.start, body))
+                self._define(number, graph, True)
+            return number
+        number = self._blocks[key] = self._declare("characters")
+        graph = Graph()
+        if exact:
+            for reached, node in self._run(graph, base, {state: graph.start}, count).items():
+                if reached == target:
+                    graph.final(node)
+        else:
+            end = graph.node()
+            graph.final(end)
+            self._finish(graph, base, {state: graph.start}, count, end)
+        self._define(number, graph, False)
+        return number
+
+
+def _steps(count: int) -> list[int]:
+    """`count` as a sum of block sizes: equal ones, then smaller ones for the rest."""
+    steps: list[int] = []
+    while count:
+        size = _BLOCK
+        while size * _FAN <= count:
+            size *= _FAN
+        size = min(size, count)
+        steps += [size] * (count // size)
+        count %= size
+    return steps
+
+
+def _between(base: Dfa, state: int, accepting: np.ndarray) -> Dfa:  # type: ignore[type-arg]
+    """The words that lead from a state to an accepting one."""
+    swap = np.arange(base.size + 1, dtype=np.int32)
+    swap[[0, state, base.size]] = [state, 0, -1]
+    order = swap[: base.size]
+    return Dfa.from_table(CODE_POINTS, Table(base.starts, base.classes, swap[base.table[order]], accepting[order]))

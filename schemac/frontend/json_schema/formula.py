@@ -16,7 +16,7 @@ An atom is a tuple, its first element the name of an assertion of one type:
     number   ("minimum", bound, open) ("maximum", bound, open) ("multiple", step) ("integer",) ("numbers", values)
              ("set", number set)
     string   ("length", low, high) ("pattern", text) ("format", name, draft) ("words", texts)
-             ("language", dfa)
+             ("strings", string set)
     array    ("item", index, formula)      the item at `index`, if there, satisfies the formula
              ("items", start, formula)     so does every item from `start` on
              ("contains", count, formula)  at least `count` items do

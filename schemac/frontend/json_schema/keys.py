@@ -69,9 +69,7 @@ def _any_key() -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], frozenset[
 def _other_edges(state: int, taken: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
     """The edges of a state of the any-key automaton without some bytes, which are sorted."""
     return tuple(
-        (first, last, there)
-        for low, high, there in _any_key()[0][state]
-        for first, last in _without(low, high, taken)
+        (first, last, there) for low, high, there in _any_key()[0][state] for first, last in _without(low, high, taken)
     )
 
 

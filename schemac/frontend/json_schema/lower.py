@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemac.budget import Budget
 from schemac.errors import EmptyLanguageError
 from schemac.frontend.json_schema.arrays import ArrayFrame
-from schemac.frontend.json_schema.counted import Counted
+from schemac.frontend.json_schema.counted import CountedStrings
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
@@ -17,9 +17,9 @@ from schemac.frontend.json_schema.formula import (
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.productive import productive_part
+from schemac.frontend.json_schema.strings import StringSet
 from schemac.frontend.json_schema.text import any_string_body, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
-from schemac.ir.charset import CharSet
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 
@@ -45,11 +45,11 @@ class Lowering:
         self._builder = ModuleBuilder()
         self._values: dict[Signature, int] = {}
         self._frames: dict[tuple[int, int], int] = {}
-        self._bodies: dict[Dfa, int] = {}
+        self._bodies: dict[StringSet, int] = {}
         self._any_key_rest: int | None = None
-        self._blocks: dict[tuple[CharSet, int, int], int] = {}
         self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
         self._languages: set[int] = set()
+        self._counted = CountedStrings(lambda name: self._declare(name, "#"), self._define, budget)
 
     def module(self, formula: int) -> Module:
         """The module whose root reads the values that satisfy `formula`.
@@ -109,44 +109,35 @@ class Lowering:
             self._pending.append((number, (bit, formula), place))
         return number
 
-    def _body(self, language: Dfa, place: str) -> int:
+    def _body(self, strings: StringSet, place: str) -> int:
         """The procedure that reads a string behind its opening quotation mark, the closing one included."""
-        number = self._bodies.get(language)
+        number = self._bodies.get(strings)
         if number is None:
-            everything = language.is_everything
-            if (counted := Counted.of(language)) is not None:
-                number = self._bodies[language] = self._counted(counted, place)
-                return number
-            body = any_string_body() if everything else string_body(language, self._budget)
-            self._budget.spend("states", body.size, place=place)
-            number = self._language_procedure("string", body, "#" if everything else place, quoted=True)
-            self._bodies[language] = number
+            if strings.is_everything:
+                number = self._language_procedure("string", any_string_body(), "#", quoted=True)
+            elif strings.high is not None:
+                number = self._declare("string", place)
+                self._define(number, _closed(self._counted.body(strings)), known=False)
+            else:
+                body = string_body(strings.base, self._budget)
+                self._budget.spend("states", body.size, place=place)
+                number = self._language_procedure("string", body, place, quoted=True)
+            self._bodies[strings] = number
         return number
 
     def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
         """A procedure for a language over bytes; `quoted` adds a closing quotation mark, so that it is never empty."""
         number = self._declare(name, place)
-        self._languages.add(number)
         graph = Graph()
         graph.final(graph.language(graph.start, language))
-        self._builder.define(number, _closed(graph) if quoted else graph)
+        self._define(number, _closed(graph) if quoted else graph, known=not language.is_empty)
         return number
 
-    def _counted(self, counted: Counted, place: str) -> int:
-        """A long bounded repetition of one character set, in blocks that all such strings share."""
-        number = self._declare("string", place)
-        self._languages.add(number)
-
-        def block(low: int, high: int) -> int:
-            key = (counted.characters, low, high)
-            found = self._blocks.get(key)
-            if found is None:
-                texts = Dfa.runs(counted.characters, low, high, CODE_POINTS, budget=self._budget)
-                found = self._blocks[key] = self._language_procedure("characters", string_body(texts), place)
-            return found
-
-        self._builder.define(number, _closed(counted.graph(block)))
-        return number
+    def _define(self, number: int, graph: Graph, known: bool) -> None:
+        """Give a procedure its graph; `known` says that it surely reads some text."""
+        self._builder.define(number, graph)
+        if known:
+            self._languages.add(number)
 
     def _value_graph(self, signature: Signature, place: str) -> Graph:
         graph = Graph()
@@ -161,8 +152,8 @@ class Lowering:
         if not strings.is_empty:
             opened = graph.node()
             graph.byte(graph.start, _QUOTE, _QUOTE, opened)
-            if strings.size <= _SMALL and strings.is_finite:
-                closing = graph.language(opened, string_body(strings, self._budget))
+            if strings.base.size <= _SMALL and strings.is_finite:
+                closing = graph.language(opened, string_body(strings.base, self._budget))
                 graph.byte(closing, _QUOTE, _QUOTE, end)
             else:
                 graph.call(opened, self._body(strings, place), end)

@@ -128,9 +128,7 @@ class ObjectFrame:
         place: of the schema that the formula comes from, for messages.
     """
 
-    def __init__(
-        self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str
-    ) -> None:
+    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str) -> None:
         self._types = types
         self._formulas: Formulas = types.formulas
         self._values = values

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from schemac.budget import Budget
 from schemac.frontend.json_schema.formula import ARRAY, FALSE, NUMBER, OBJECT, STRING, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
+from schemac.frontend.json_schema.strings import StringSet
 from schemac.frontend.json_schema.typed import Signature, Types
-from schemac.ir.dfa import Dfa
 
 #: (value formula, what is left)
 Alternative = tuple[int, int]
@@ -29,7 +29,7 @@ class _Scalars:
 
     constants: int
     numbers: NumberSet
-    strings: Dfa
+    strings: StringSet
 
     @property
     def is_empty(self) -> bool:
@@ -110,22 +110,20 @@ class Partition:
         return _Scalars(
             one.constants & other.constants,
             one.numbers.intersect(other.numbers, self._budget) if not one.numbers.is_empty else one.numbers,
-            one.strings.intersect(other.strings, budget=self._budget),
+            one.strings.intersect(other.strings, self._budget),
         )
 
     def _minus(self, one: _Scalars, other: _Scalars) -> _Scalars:
         numbers = one.numbers
         if not numbers.is_empty and not other.numbers.is_empty:
             numbers = numbers.intersect(other.numbers.complement(self._budget), self._budget)
-        return _Scalars(
-            one.constants & ~other.constants, numbers, one.strings.difference(other.strings, budget=self._budget)
-        )
+        return _Scalars(one.constants & ~other.constants, numbers, one.strings.difference(other.strings, self._budget))
 
     def _either(self, one: _Scalars, other: _Scalars) -> _Scalars:
         numbers = one.numbers if other.numbers.is_empty else other.numbers
         if not one.numbers.is_empty and not other.numbers.is_empty:
             numbers = one.numbers.union(other.numbers, self._budget)
-        return _Scalars(one.constants | other.constants, numbers, one.strings.union(other.strings, budget=self._budget))
+        return _Scalars(one.constants | other.constants, numbers, one.strings.union(other.strings, self._budget))
 
     def _formula(self, scalars: _Scalars) -> int:
         """A formula for the set."""
@@ -137,5 +135,5 @@ class Partition:
             parts.append(formulas.literal(NUMBER, ("set", scalars.numbers)))
         if not scalars.strings.is_empty:
             mask |= STRING
-            parts.append(formulas.literal(STRING, ("language", scalars.strings)))
+            parts.append(formulas.literal(STRING, ("strings", scalars.strings)))
         return formulas.conjunction((formulas.types(mask), *parts))

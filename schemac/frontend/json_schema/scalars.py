@@ -10,7 +10,7 @@ from schemac.frontend.json_schema.evaluate import SetAlgebra
 from schemac.frontend.json_schema.formats import format_language
 from schemac.frontend.json_schema.formula import Atom, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
-from schemac.frontend.json_schema.text import length_language
+from schemac.frontend.json_schema.strings import ALL_STRINGS, NO_STRINGS, StringSet
 from schemac.frontend.regex import regex_language
 from schemac.ir.dfa import CODE_POINTS, Dfa, intersect_all, union_all
 
@@ -64,19 +64,19 @@ class NumberAlgebra(SetAlgebra[NumberSet]):
         return one.is_empty
 
 
-class StringAlgebra(SetAlgebra[Dfa]):
-    """Languages over code points."""
+class StringAlgebra(SetAlgebra[StringSet]):
+    """Sets of strings."""
 
-    top = Dfa.everything(CODE_POINTS)
-    bottom = Dfa.empty(CODE_POINTS)
+    top = ALL_STRINGS
+    bottom = NO_STRINGS
 
     def __init__(self, formulas: Formulas, budget: Budget) -> None:
         self._formulas = formulas
         self._budget = budget
-        self._known: dict[Atom, Dfa] = {}
-        self._lengths: dict[Dfa, tuple[int, int | None]] = {}
+        self._known: dict[Atom, StringSet] = {}
+        self._keys: dict[Atom, Dfa] = {}
 
-    def atom(self, atom: Atom, formula: int) -> Dfa:
+    def atom(self, atom: Atom, formula: int) -> StringSet:
         """The strings for which an atom holds."""
         found = self._known.get(atom)
         if found is None:
@@ -85,90 +85,78 @@ class StringAlgebra(SetAlgebra[Dfa]):
                 found = self._known[atom] = self._read(atom, place)
         return found
 
-    def _read(self, atom: Atom, place: str | None) -> Dfa:
+    def _read(self, atom: Atom, place: str | None) -> StringSet:
         kind, *arguments = atom
         if kind == "length":
-            return self._length(arguments[0], arguments[1])
+            return StringSet.of(self.top.base, arguments[0], arguments[1], self._budget)
         if kind == "words":
-            return Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget)
+            return StringSet(Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget))
         if kind == "pattern":
-            return regex_language(arguments[0], dialect="ecma", search=True, budget=self._budget, place=place or "")
-        if kind == "language":
+            return StringSet(self._pattern(arguments[0], place))
+        if kind == "strings":
             return arguments[0]  # type: ignore[no-any-return]
         language = format_language(arguments[0], arguments[1])
         assert language is not None  # unknown formats are warned about and make no assertion
-        return language
+        return StringSet(language)
 
-    def _length(self, low: int, high: int | None) -> Dfa:
-        if high is not None and high < low:
-            return self.bottom
-        found = length_language(low, high, self._budget)
-        self._lengths[found] = (low, high)
-        return found
+    def _pattern(self, pattern: str, place: str | None) -> Dfa:
+        return regex_language(pattern, dialect="ecma", search=True, budget=self._budget, place=place or "")
 
-    def both(self, one: Dfa, other: Dfa) -> Dfa:
+    def both(self, one: StringSet, other: StringSet) -> StringSet:
         """The strings in both."""
-        return one.intersect(other, budget=self._budget)
+        return one.intersect(other, self._budget)
 
-    def either(self, one: Dfa, other: Dfa) -> Dfa:
+    def either(self, one: StringSet, other: StringSet) -> StringSet:
         """The strings in either."""
-        return one.union(other, budget=self._budget)
+        return one.union(other, self._budget)
 
-    def complement(self, one: Dfa) -> Dfa:
+    def complement(self, one: StringSet) -> StringSet:
         """All other strings."""
-        return one.complement(budget=self._budget)
+        return one.complement(self._budget)
 
-    def is_empty(self, one: Dfa) -> bool:
+    def is_empty(self, one: StringSet) -> bool:
         """Whether there is no such string."""
         return one.is_empty
 
-    def intersection(self, parts: Sequence[Dfa]) -> Dfa:
-        """The strings in all parts; finite ones are filtered, bounds on the length become one."""
-        if len(parts) < 2:
-            return parts[0] if parts else self.top
-        ranges = [self._lengths[part] for part in parts if part in self._lengths]
-        if len(ranges) > 1:  # one automaton for all bounds on the length
-            highs = [high for _, high in ranges if high is not None]
-            bounds = self._length(max(low for low, _ in ranges), min(highs, default=None))
-            parts = [bounds, *(part for part in parts if part not in self._lengths)]
-        finite = [part for part in parts if part.size < 5_000 and part.is_finite]
-        if finite and len(parts) > 1:
-            return self._filtered(min(finite, key=lambda part: part.size), parts)
-        return intersect_all(parts, CODE_POINTS, budget=self._budget)
+    def intersection(self, parts: Sequence[StringSet]) -> StringSet:
+        """The strings in all parts; a short list among them is filtered."""
+        if len(parts) > 1:
+            small = min(parts, key=lambda part: part.base.size)
+            if small.base.size < 5_000 and small.is_finite:
+                words = small.base.words(65)
+                if len(words) <= 64:
+                    kept = [word for word in words if all(part.accepts(word) for part in parts if part is not small)]
+                    if len(kept) == len(words):
+                        return small
+                    return StringSet(Dfa.literals(kept, CODE_POINTS, budget=self._budget))
+        return super().intersection(parts)
 
-    def _filtered(self, small: Dfa, parts: Sequence[Dfa]) -> Dfa:
-        """The intersection of a finite language with others, word by word if it has few words."""
-        words = small.words(65)
-        others = [part for part in parts if part is not small]
-        if len(words) > 64:
-            return intersect_all([small, *others], CODE_POINTS, budget=self._budget)
-        kept = [word for word in words if all(part.accepts(word) for part in others)]
-        return small if len(kept) == len(words) else Dfa.literals(kept, CODE_POINTS, budget=self._budget)
-
-    def union(self, parts: Sequence[Dfa]) -> Dfa:
+    def union(self, parts: Sequence[StringSet]) -> StringSet:
         """The strings in any part."""
-        return union_all(parts, CODE_POINTS, budget=self._budget)
+        plain = [part.base for part in parts if part.high is None]
+        bounded = [part for part in parts if part.high is not None]
+        return super().union([StringSet(union_all(plain, CODE_POINTS, budget=self._budget)), *bounded])
 
-    def key_language(self, keyset: Atom, strings: Callable[[int], Dfa]) -> Dfa:
+    def key_language(self, keyset: Atom, strings: Callable[[int], StringSet]) -> Dfa:
         """The keys in a key set.
 
         Args:
             keyset: see `formula`.
             strings: the strings that satisfy a formula.
         """
-        found = self._known.get(keyset)
+        found = self._keys.get(keyset)
         if found is not None:
             return found
         if keyset[0] == "pattern":
-            found = self._read(keyset, None)
+            found = self._pattern(keyset[1], None)
         elif keyset[0] == "failing":
-            found = strings(keyset[1]).complement(budget=self._budget)
+            found = strings(keyset[1]).complement(self._budget).base
         else:
             patterns = [self.key_language(("pattern", pattern), strings) for pattern in keyset[2]]
             names = Dfa.literals(keyset[1], CODE_POINTS, budget=self._budget)
-            found = self.union([names, *patterns]).complement(budget=self._budget)
+            found = union_all([names, *patterns], CODE_POINTS, budget=self._budget).complement(budget=self._budget)
             if keyset[0] == "class":
                 inside = [self.key_language(("pattern", pattern), strings) for pattern in keyset[3]]
-                found = self.intersection([found, *inside])
-        self._known[keyset] = found
+                found = intersect_all([found, *inside], CODE_POINTS, budget=self._budget)
+        self._keys[keyset] = found
         return found

@@ -31,6 +31,7 @@ from schemac.frontend.json_schema.formula import (
 )
 from schemac.frontend.json_schema.numbers import NumberSet
 from schemac.frontend.json_schema.scalars import NumberAlgebra, StringAlgebra
+from schemac.frontend.json_schema.strings import StringSet
 from schemac.ir.dfa import Dfa
 
 #: More values than this are not listed one by one.
@@ -51,7 +52,7 @@ class Signature:
 
     constants: int
     numbers: NumberSet
-    strings: Dfa
+    strings: StringSet
     arrays: int
     objects: int
 
@@ -249,7 +250,7 @@ class Types:
         numbers_ = signature.numbers.values(_MANY)
         if numbers_ is None or not signature.strings.is_finite:
             return None
-        words = signature.strings.words(_MANY + 1)
+        words = signature.strings.base.words(_MANY + 1)
         if len(words) > _MANY:
             return None
         formulas = self.formulas

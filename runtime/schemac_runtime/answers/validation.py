@@ -1,0 +1,219 @@
+"""From a package, or a schema, to a validator of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from itertools import islice
+from typing import Any
+from urllib.parse import urljoin
+
+from schemac_runtime.answers.keywords import EVERYWHERE, EXACT, is_integer
+from schemac_runtime.answers.problems import AnswerError, Problem, pointer
+from schemac_runtime.answers.text import NotReadable, read_json
+from schemac_runtime.package import Package
+
+#: Draft names, and `$schema` without scheme, `www.`, fragment and final slash.
+_DRAFTS = {
+    "draft4": ("json-schema.org/draft-04/schema", "json-schema.org/draft-05/schema"),
+    "draft6": ("json-schema.org/draft-06/schema",),
+    "draft7": ("json-schema.org/draft-07/schema",),
+    "draft2019-09": ("json-schema.org/draft/2019-09/schema",),
+    "draft2020-12": (
+        "json-schema.org/draft/2020-12/schema",
+        "json-schema.org/schema",
+        "json-schema.org/draft/schema",
+    ),
+}
+_DEFAULT_DRAFT = "draft2020-12"
+#: Keywords whose values are data, and keywords whose values are schemas by name.
+_DATA = frozenset(("const", "enum", "default", "examples"))
+_BY_NAME = frozenset(
+    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+)
+#: How much of a message is kept; it may quote the answer.
+_SHOWN = 300
+
+Source = Package | Mapping[str, Any] | bool | str | bytes
+
+
+def validate_answer(
+    source: Source,
+    text: str | bytes,
+    *,
+    resources: Mapping[str, Any] | None = None,
+    draft: str | None = None,
+    most: int = 20,
+) -> list[Problem]:
+    """What is wrong with an answer; an empty list if it satisfies the schema.
+
+    Args:
+        source: a package compiled from a JSON Schema, or the schema (text or data).
+        text: the answer, all of it.
+        resources: further schemas by URI or relative path, as at compile time; packages do not hold them.
+        draft: the draft to use whatever `$schema` says; of a package, by default the one it was compiled with.
+        most: how many problems are listed.
+
+    Raises:
+        AnswerError: the answer cannot be checked, see `AnswerValidator`.
+        ImportError: jsonschema, referencing or google-re2 is not installed.
+    """
+    return AnswerValidator(source, resources=resources, draft=draft).problems(text, most)
+
+
+class AnswerValidator:
+    """A schema made ready for many answers; arguments as for `validate_answer`.
+
+    Raises:
+        AnswerError: not a JSON Schema, an unknown dialect, or drafts mixed.
+    """
+
+    def __init__(
+        self, source: Source, *, resources: Mapping[str, Any] | None = None, draft: str | None = None
+    ) -> None:
+        if isinstance(source, Package):
+            if source.manifest.get("kind") != "json-schema":
+                raise AnswerError(
+                    f"{source.path}: compiled from a source of kind {source.manifest.get('kind')}, not a JSON Schema",
+                    hint="only answers to JSON Schemas can be validated here",
+                )
+            draft = draft or source.manifest["options"].get("draft")
+            source = source.source
+        schema = _schema(source, "the source")
+        self.draft = _draft_name(draft) if draft else _own_draft(schema) or _DEFAULT_DRAFT
+        _strip_dialects(schema, self.draft, root=True)
+        documents = {name: _schema(document, name) for name, document in (resources or {}).items()}
+        for document in documents.values():
+            _strip_dialects(document, self.draft, root=False)
+        self._validator = _validator_class(self.draft)(schema, registry=_registry(schema, documents, self.draft))
+
+    def problems(self, text: str | bytes, most: int = 20) -> list[Problem]:
+        """What is wrong with an answer, at most `most` things.
+
+        Raises:
+            AnswerError: a reference that leads nowhere, a pattern that RE2 has no means for.
+        """
+        from referencing.exceptions import Unresolvable
+
+        try:
+            instance = read_json(text)
+        except NotReadable as error:
+            return [error.problem]
+        try:
+            return [_problem(error) for error in islice(self._validator.iter_errors(instance), most)]
+        except Unresolvable as error:
+            raise AnswerError(
+                f"a reference leads nowhere: {error}", construct="$ref", hint="hand the document over in `resources`"
+            ) from error
+        except RecursionError:
+            return [Problem("nested too deep to be checked", "#")]
+
+
+def _problem(error: Any) -> Problem:
+    message = error.message if len(error.message) <= _SHOWN else error.message[:_SHOWN] + "..."
+    where = tuple(error.absolute_schema_path)
+    return Problem(message, pointer(*error.absolute_path), error.validator, pointer(*where) if where else None)
+
+
+def _schema(source: Any, name: str) -> Any:
+    """A copy of a schema with exact numbers, from text or data."""
+    try:
+        text = source if isinstance(source, (str, bytes)) else json.dumps(source)
+        schema = read_json(text.removeprefix(b"\xef\xbb\xbf") if isinstance(text, bytes) else text)
+    except NotReadable as error:
+        raise AnswerError(f"{name} is not a JSON Schema: {error.problem.reason}", place=error.problem.place) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AnswerError(f"{name} is not a JSON Schema: {error}") from error
+    if not isinstance(schema, (dict, bool)):
+        raise AnswerError(f"{name} is not a JSON Schema: expected an object, true or false", place="#")
+    return schema
+
+
+def _draft_name(name: str) -> str:
+    for draft in _DRAFTS:
+        if name in (draft, draft.removeprefix("draft")):
+            return draft
+    raise AnswerError(f"there is no draft {name!r}", construct="draft", hint="one of " + ", ".join(_DRAFTS))
+
+
+def _draft_of(uri: str) -> str | None:
+    bare = uri.strip().removesuffix("#").rstrip("/")
+    for prefix in ("http://", "https://"):
+        bare = bare.removeprefix(prefix)
+    bare = bare.removeprefix("www.")
+    return next((draft for draft, uris in _DRAFTS.items() if bare in uris), None)
+
+
+def _own_draft(schema: Any) -> str | None:
+    if not isinstance(schema, dict) or not isinstance(schema.get("$schema"), str):
+        return None
+    draft = _draft_of(schema["$schema"])
+    if draft is None:
+        raise AnswerError(f"the dialect {schema['$schema']!r} is not known", place="#/$schema", construct="$schema")
+    return draft
+
+
+def _strip_dialects(document: Any, draft: str, root: bool) -> None:
+    """Take every `$schema` out, in place: jsonschema would go on with its own keywords below one.
+
+    Raises:
+        AnswerError: a part is written in another draft.
+    """
+    # (value, place, whether it is a schema or schemas by name)
+    stack: list[tuple[Any, str, bool]] = [(document, "#", True)]
+    while stack:
+        value, place, is_schema = stack.pop()
+        if isinstance(value, list):
+            stack.extend((item, f"{place}/{index}", True) for index, item in enumerate(value))
+        if not isinstance(value, dict):
+            continue
+        dialect = value.get("$schema") if is_schema else None
+        if isinstance(dialect, str):
+            found = _draft_of(dialect)
+            if found != draft and not (root and place == "#"):
+                raise AnswerError(
+                    f"a part is written in {found or dialect}, the schema in {draft}", place=place, construct="$schema",
+                    hint="answers are checked under one draft only",
+                )  # fmt: skip
+            del value["$schema"]
+        for name, member in value.items():
+            if not is_schema or name not in _DATA:
+                stack.append((member, f"{place}/{name}", not (is_schema and name in _BY_NAME)))
+
+
+def _specification(draft: str) -> Any:
+    import referencing.jsonschema
+
+    return getattr(referencing.jsonschema, draft.upper().replace("-", ""))
+
+
+def _registry(schema: Any, documents: Mapping[str, Any], draft: str) -> Any:
+    """Everything that references may reach; nothing is retrieved."""
+    from jsonschema_specifications import REGISTRY
+
+    specification = _specification(draft)
+    resources = {name: specification.create_resource(document) for name, document in documents.items()}
+    base = specification.create_resource(schema).id()
+    if base is not None:  # a relative name counts from the schema's own identifier too
+        for name in documents:
+            resources.setdefault(urljoin(base, name), resources[name])
+    return REGISTRY.with_resources(resources.items())
+
+
+@cache
+def _validator_class(draft: str) -> Any:
+    import jsonschema.validators
+
+    kind = {
+        "draft4": jsonschema.validators.Draft4Validator,
+        "draft6": jsonschema.validators.Draft6Validator,
+        "draft7": jsonschema.validators.Draft7Validator,
+        "draft2019-09": jsonschema.validators.Draft201909Validator,
+        "draft2020-12": jsonschema.validators.Draft202012Validator,
+    }[draft]
+    keywords = {name: rule for name, rule in EXACT.items() if name in kind.VALIDATORS}
+    types = kind.TYPE_CHECKER
+    if draft != "draft4":  # where 1.0 is no integer
+        types = types.redefine("integer", is_integer)
+    return jsonschema.validators.extend(kind, {**keywords, **EVERYWHERE}, type_checker=types)

@@ -1,0 +1,146 @@
+"""Sets of strings: a regular language, and beside it a bound on the length that is not multiplied out.
+
+`{"pattern": "^[a-z]", "maxLength": 65535}` as one automaton has a hundred thousand states; kept apart, two and a pair
+of numbers. Conjunctions keep them apart; whatever else needs one automaton multiplies them out, within the budget.
+Small ones always are, so that equal sets compare equal as a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemac.budget import Budget
+from schemac.frontend.json_schema.text import length_language
+from schemac.ir.dfa import CODE_POINTS, Dfa
+
+#: Products with a bound on the length are multiplied out up to this size.
+_PRODUCT = 1_500
+#: Larger automata are always multiplied out: blocks cost the square of their size.
+_MAX_BASE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StringSet:
+    """The words of `base` that have `low` to `high` code points. Build with `of`.
+
+    Attributes:
+        base: a language over code points.
+        low: fewest code points.
+        high: most code points; None for no bound, and then `low` is 0.
+    """
+
+    base: Dfa
+    low: int = 0
+    high: int | None = None
+
+    @staticmethod
+    def of(base: Dfa, low: int, high: int | None, budget: Budget) -> StringSet:
+        """The words of a language within bounds on their length; multiplied out if that is small."""
+        if base.is_empty or (high is not None and high < low):
+            return NO_STRINGS
+        shortest = base.min_length
+        if low <= shortest:
+            low = 0
+        if low == 0 and high is None:
+            return StringSet(base)
+        if high is not None and high < shortest:
+            return NO_STRINGS
+        bound = low if high is None else high
+        if base.size * (bound + 1) <= _PRODUCT or base.size > _MAX_BASE or high is None or base.is_finite:
+            return StringSet(base.intersect(length_language(low, high, budget), budget=budget))
+        if low and not _reaches(base, low, high):
+            return NO_STRINGS
+        return StringSet(base, low, high)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no such string."""
+        return self.base.is_empty
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every string is in the set."""
+        return self.high is None and self.base.is_everything
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether they can be listed; bounded lengths that are kept apart count as too many."""
+        return self.high is None and self.base.is_finite
+
+    def accepts(self, word: str | Sequence[int]) -> bool:
+        """Whether a string is in the set."""
+        return self.low <= len(word) and (self.high is None or len(word) <= self.high) and self.base.accepts(word)
+
+    def language(self, budget: Budget) -> Dfa:
+        """One automaton for the set."""
+        if self.high is None:
+            return self.base
+        return self.base.intersect(length_language(self.low, self.high, budget), budget=budget)
+
+    def intersect(self, other: StringSet, budget: Budget) -> StringSet:
+        """The strings in both."""
+        if self.is_empty or other.is_everything:
+            return self
+        if other.is_empty or self.is_everything:
+            return other
+        highs = [bound for bound in (self.high, other.high) if bound is not None]
+        base = self.base.intersect(other.base, budget=budget)
+        return StringSet.of(base, max(self.low, other.low), min(highs, default=None), budget)
+
+    def union(self, other: StringSet, budget: Budget) -> StringSet:
+        """The strings in either."""
+        if self.is_empty or other.is_everything:
+            return other
+        if other.is_empty or self.is_everything:
+            return self
+        if (self.low, self.high) == (other.low, other.high):
+            return StringSet.of(self.base.union(other.base, budget=budget), self.low, self.high, budget)
+        return StringSet(self.language(budget).union(other.language(budget), budget=budget))
+
+    def difference(self, other: StringSet, budget: Budget) -> StringSet:
+        """The strings of this set that are not in the other."""
+        if self.is_empty or other.is_empty:
+            return self
+        if other.high is None:
+            return StringSet.of(self.base.difference(other.base, budget=budget), self.low, self.high, budget)
+        if self == other:
+            return NO_STRINGS
+        return StringSet(self.language(budget).difference(other.language(budget), budget=budget))
+
+    def complement(self, budget: Budget) -> StringSet:
+        """All other strings."""
+        return StringSet(self.language(budget).complement(budget=budget))
+
+
+ALL_STRINGS = StringSet(Dfa.everything(CODE_POINTS))
+NO_STRINGS = StringSet(Dfa.empty(CODE_POINTS))
+
+
+def _reaches(base: Dfa, low: int, high: int) -> bool:
+    """Whether some word of `base` has `low` to `high` symbols."""
+    edges = np.zeros((base.size, base.size), np.bool_)
+    state, column = np.nonzero(base.table >= 0)
+    edges[state, base.table[state, column]] = True
+    current = np.zeros(base.size, np.bool_)
+    current[0] = True
+    seen: dict[bytes, int] = {}
+    length = 0
+    while length < low:  # the sets of states repeat after a few steps; then whole rounds are skipped
+        key = current.tobytes()
+        if key in seen:
+            length += (low - length) // (length - seen[key]) * (length - seen[key])
+            seen = {}
+            if length >= low:
+                break
+        else:
+            seen[key] = length
+        current = edges[current].any(axis=0)
+        length += 1
+    for _ in range(min(high - low, base.size) + 1):
+        if (current & base.accepting).any():
+            return True
+        current = edges[current].any(axis=0)
+    return False
