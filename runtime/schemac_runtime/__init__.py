@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+from schemac_runtime.batch import BatchMatcher
 from schemac_runtime.errors import MatcherError, PackageError, SchemacError
 from schemac_runtime.masks import allocate_bitmask, apply_bitmask, unpack
-from schemac_runtime.matcher import BatchMatcher, Matcher
+from schemac_runtime.matcher import Matcher
 from schemac_runtime.package import Package, load
 from schemac_runtime.program import Program
 

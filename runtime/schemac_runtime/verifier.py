@@ -49,6 +49,9 @@ class _Checks:
         if not self.n or not self.vocab or {len(t.start), len(t.start_context), len(t.below_on_use)} != {1}:
             _fail("start", "an empty program")
         self.classes = 1 + max(int(t.token_class.max()), int(t.edge_class.max(initial=0)))
+        # A class has tokens, or is what is left of a token: a matcher may make a table of all classes.
+        if self.classes > 1 + self.vocab + len(t.multi_target):
+            _fail("token_class" if t.token_class.max() >= self.classes - 1 else "edge_class", "too high a number")
 
     # -- one array ---------------------------------------------------------------------------------------------
 
@@ -142,6 +145,8 @@ class _Checks:
         else:
             _fail("enter_state", "enters itself")
         self.within("stop_ids", 0, self.vocab)
+        if not len(t.stop_ids):
+            _fail("stop_ids", "no token ends a text")
 
     def rows(self) -> None:
         """Masks; none has a bit past the vocabulary."""

@@ -98,6 +98,8 @@ def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Re
     named: dict[int, str] = {}
     for index, label in enumerate(automaton.labels):
         token = vocabulary.special.get(label)
+        if token is None and label in automaton.optional_labels:
+            continue
         if token is None:
             raise LinkError(f"the vocabulary has no special token {label!r}", construct=label)
         if named.setdefault(token, label) != label:

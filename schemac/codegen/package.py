@@ -56,7 +56,8 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
             raise PackageError(f"{name} is {array.dtype} {list(array.shape)}", construct="automaton")
     states = len(a["accepting"])
     start, symbol, target = a["edge_start"], a["edge_symbol"], a["edge_target"]
-    symbols, texts = manifest["symbols"], (*manifest["labels"], *manifest["procedures"], *manifest["places"])
+    symbols, optional = manifest["symbols"], tuple(manifest.get("optional_labels", ()))
+    texts = (*manifest["labels"], *optional, *manifest["procedures"], *manifest["places"])
     if (
         not isinstance(symbols, int) or not 0 < symbols <= 256 + len(manifest["labels"])
         or not all(isinstance(text, str) for text in texts)
@@ -78,6 +79,7 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
         call_return=a["call_return"],
         names=tuple(manifest["procedures"]),
         places=tuple(manifest["places"]),
+        optional_labels=optional,
     )
     problems = verify(automaton)
     if problems:
@@ -114,6 +116,7 @@ def write_package(
         "automaton": {
             "symbols": automaton.symbols,
             "labels": list(automaton.labels),
+            **({"optional_labels": list(automaton.optional_labels)} if automaton.optional_labels else {}),
             "procedures": list(automaton.names),
             "places": list(automaton.places),
         },

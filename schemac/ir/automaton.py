@@ -37,6 +37,7 @@ class Automaton:
         call_start: int32 [N + 1], CSR offsets of each state's call edges.
         call_procedure, call_return: int32 [E], callee and the state to continue at.
         names, places: per procedure, for printing and for messages.
+        optional_labels: those of `labels` that a vocabulary need not have; without the token, no text has it.
     """
 
     byte_class: npt.NDArray[np.uint8]
@@ -50,6 +51,7 @@ class Automaton:
     call_return: Int32
     names: tuple[str, ...]
     places: tuple[str, ...]
+    optional_labels: tuple[str, ...] = ()
 
     @property
     def states(self) -> int:
@@ -116,6 +118,8 @@ def _verify_shapes(a: Automaton) -> list[str]:
         problems.append(f"accepting: shape {a.accepting.shape}, expected {(n,)}")
     if not problems and (np.any(np.diff(a.call_start) < 0) or a.call_start[-1] != len(a.call_procedure)):
         problems.append("call_start: not a CSR offset array")
+    if not set(a.optional_labels) <= set(a.labels):
+        problems.append("optional_labels: not all of them are labels")
     if len(a.names) != procedures or len(a.places) != procedures:
         problems.append("names and places: one per procedure expected")
     if not procedures:

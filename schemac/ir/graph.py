@@ -57,9 +57,13 @@ class Graph:
         """Read a text of `procedure` (an id from `ModuleBuilder.declare`)."""
         self.call_edges[source].append((procedure, target))
 
-    def token(self, source: int, texts: Iterable[str], target: int) -> None:
-        """Read one special token, named by its text; several texts are alternatives."""
-        self.token_edges[source].append((tuple(sorted(set(texts))), target))
+    def token(self, source: int, texts: Iterable[str], target: int, *, optional: bool = False) -> None:
+        """Read one special token, named by its text; several texts are alternatives.
+
+        With `optional`, a vocabulary need not have these tokens; the edge is then as if it were not there. So there must
+        be another way to `target`. In `token_edges` the texts of such an edge begin with the empty one.
+        """
+        self.token_edges[source].append((tuple(sorted({*texts, ""} if optional else set(texts))), target))
 
     def literal(self, source: int, data: bytes, target: int | None = None) -> int:
         """Read exactly `data`; returns the node reached (`target`, or a new node)."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemac.budget import Budget
-from schemac.errors import UnsupportedError
 from schemac.ir.automaton import Automaton, verify
 from schemac.ir.graph import Module
 from schemac.ir.passes.determinize import Alphabet, Deterministic, determinize, module_alphabet
 from schemac.ir.passes.inline import inline_calls
+from schemac.ir.passes.left_recursion import eliminate_left_recursion
 from schemac.ir.passes.minimize import minimize
+from schemac.ir.passes.tail_calls import loop_tail_calls
 from schemac.ir.passes.trim import drop_unproductive, remove_nullable
 
 
@@ -35,8 +36,11 @@ class PassStatistics:
 SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
     ("drop-unproductive", lambda module, _: drop_unproductive(module)),
     ("remove-nullable", lambda module, _: remove_nullable(module)),
-    ("refuse-left-recursion", lambda module, _: refuse_left_recursion(module)),
+    ("eliminate-left-recursion", eliminate_left_recursion),
+    ("loop-tail-calls", loop_tail_calls),
+    ("drop-left-calls", lambda module, _: drop_unproductive(module)),
     ("inline-calls", inline_calls),
+    ("loop-inlined-calls", loop_tail_calls),
     ("drop-uncalled", lambda module, _: drop_unproductive(module)),
 )
 
@@ -88,46 +92,6 @@ def _states(procedures: list[Deterministic]) -> int:
     return sum(len(procedure.accepting) for procedure in procedures)
 
 
-def refuse_left_recursion(module: Module) -> Module:
-    """Refuse a cycle of calls that reads nothing; the grammar frontends remove what they can before.
-
-    Raises:
-        UnsupportedError: names a procedure on the cycle.
-    """
-    first_calls: list[set[int]] = []
-    for procedure in module.procedures:
-        graph, seen, stack = procedure.graph, {0}, [0]
-        found: set[int] = set()
-        while stack:
-            node = stack.pop()
-            found.update(callee for callee, _ in graph.call_edges[node])
-            for target in graph.epsilons[node]:
-                if target not in seen:
-                    seen.add(target)
-                    stack.append(target)
-        first_calls.append(found)
-    remaining = [len(callees) for callees in first_calls]
-    callers: list[list[int]] = [[] for _ in first_calls]
-    for number, callees in enumerate(first_calls):
-        for callee in sorted(callees):
-            callers[callee].append(number)
-    ready = [number for number, count in enumerate(remaining) if count == 0]
-    while ready:
-        for caller in callers[ready.pop()]:
-            remaining[caller] -= 1
-            if remaining[caller] == 0:
-                ready.append(caller)
-    for number, count in enumerate(remaining):
-        if count:
-            procedure = module.procedures[number]
-            raise UnsupportedError(
-                f"{procedure.name!r} can call itself before it reads anything (left recursion)",
-                place=procedure.place or None,
-                hint="write the recursion to the right of what is read",
-            )
-    return module
-
-
 def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
     """Concatenate the procedures, and merge byte classes that no state tells apart."""
     sizes = [len(p.accepting) for p in procedures]
@@ -154,4 +118,5 @@ def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
         call_return=np.ascontiguousarray(calls[:, 2]),
         names=tuple(p.name for p in procedures),
         places=tuple(p.place for p in procedures),
+        optional_labels=alphabet.optional,
     )

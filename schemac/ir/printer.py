@@ -9,7 +9,8 @@ r"""The printed form of both levels of the IR; each parses back to what was prin
     procedure 0 "pair" "#/properties/a"      an Automaton: states numbered through, deterministic, `final` = accepting
       0: "a".."f" | "x" -> 1, token "<|end|>" -> 2
 
-Bytes stand in quotes, ``\xNN`` where they are not printable ASCII. Names and places are JSON strings.
+Bytes stand in quotes, ``\xNN`` where they are not printable ASCII. A token edge that begins with the empty text is
+optional: a vocabulary need not have the token. Names and places are JSON strings.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ def parse_automaton(text: str) -> Automaton:
     lines = [line for _, _, of in parsed for line in of]
     if [line.number for line in lines] != list(range(len(lines))):
         raise SourceError("the states are not numbered 0, 1, 2, ...")
-    labels = sorted({label for line in lines for texts, _ in line.tokens for label in texts})
+    tokens = [texts for line in lines for texts, _ in line.tokens]
+    labels = sorted({label for texts in tokens for label in texts if label})
+    needed = {label for texts in tokens if "" not in texts for label in texts}
     by_byte = np.full((len(lines), 256), -1, dtype=np.int32)
     by_label = np.full((len(lines), len(labels)), -1, dtype=np.int32)
     for state, line in enumerate(lines):
@@ -132,7 +135,7 @@ def parse_automaton(text: str) -> Automaton:
             for low, high in ranges:
                 by_byte[state, low : high + 1] = target
         for texts, target in line.tokens:
-            by_label[state, [labels.index(label) for label in texts]] = target
+            by_label[state, [labels.index(label) for label in texts if label]] = target
     columns = np.ascontiguousarray(by_byte.T)
     classes: dict[bytes, int] = {}
     byte_class = [classes.setdefault(column.tobytes(), len(classes)) for column in columns]
@@ -151,6 +154,7 @@ def parse_automaton(text: str) -> Automaton:
         call_return=np.array([target for _, target in calls], dtype=np.int32),
         names=tuple(name for name, _, _ in parsed),
         places=tuple(place for _, place, _ in parsed),
+        optional_labels=tuple(label for label in labels if label not in needed),
     )
 
 
@@ -169,7 +173,7 @@ def _line_of_state(automaton: Automaton, state: int) -> _Line:
         line.reads.append((list(_intervals(np.flatnonzero(by_byte == target).tolist())), target))
     for label, target in zip(automaton.labels, targets[automaton.byte_classes :].tolist(), strict=True):
         if target >= 0:
-            line.tokens.append(([label], target))
+            line.tokens.append((["", label] if label in automaton.optional_labels else [label], target))
     return line
 
 

@@ -142,7 +142,7 @@ OPTIONS = {name: options_of(command) for name, command in commands.commands.item
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_options_exist(name: str) -> None:
     text = TEXTS[name].replace("\\\n", " ")
-    elsewhere: set[str] = set()
+    elsewhere = set(re.findall(r'"(--[a-z-]+)"', (ROOT / "tests" / "conftest.py").read_text("utf-8")))
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         source = ROOT / f"{module.replace('.', '/')}.py"
         own = set(re.findall(r'"(--[a-z-]+)"', source.read_text("utf-8")))
@@ -258,7 +258,7 @@ def test_the_budgets_are_those_of_the_compiler() -> None:
 
 def test_the_errors_are_those_of_the_hierarchy() -> None:
     section = section_of("docs/errors.md", "## Errors").partition("```\n\n")[2]
-    assert {row[0].strip("`") for row in table(section)} == set(errors.__all__) - {"SchemacError"}
+    assert {row[0].strip("`") for row in table(section)} == {*errors.__all__, "AnswerError"} - {"SchemacError"}
 
 
 def test_the_vocabularies_are_those_of_the_registry() -> None:

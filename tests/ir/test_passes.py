@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from schemac.budget import Budget
-from schemac.errors import BudgetExceeded, EmptyLanguageError, UnsupportedError
+from schemac.errors import BudgetExceeded, EmptyLanguageError
 from schemac.ir.automaton import Automaton, verify
 from schemac.ir.graph import Module
+from schemac.ir.passes.left_recursion import eliminate_left_recursion
+from schemac.ir.passes.trim import drop_unproductive, remove_nullable
 from schemac.ir.pipeline import SYMBOLIC_PASSES, lower
 from schemac.ir.recognizer import Place, Recognizer
 from tests.oracle.grammars import CONTEXT_FREE, rules
@@ -29,10 +31,14 @@ LENGTH = 5
 
 @functools.cache
 def lowered(seed: int) -> tuple[Module, Automaton] | None:
+    """None for left recursion too, which the oracle here does not end on; `test_left_recursion` has one that does."""
     module = random_module(random.Random(seed))
     try:
+        simple = remove_nullable(drop_unproductive(module))
+        if eliminate_left_recursion(simple, Budget()) is not simple:
+            return None
         return module, lower(module, Budget())[0]
-    except (EmptyLanguageError, UnsupportedError):
+    except EmptyLanguageError:
         return None
 
 
@@ -99,7 +105,7 @@ def test_each_symbolic_pass_keeps_the_language(name: str) -> None:
             if left and rest:
                 pending += [(one.read(left, bytes([b])), two.read(right, bytes([b])), rest - 1) for b in LETTERS]
                 pending += [(one.read_token(left, t), two.read_token(right, t), rest - 1) for t in TOKENS]
-    assert compared or name == "refuse-left-recursion"
+    assert compared or name in ("eliminate-left-recursion", "drop-left-calls")
 
 
 def test_every_result_meets_the_invariants() -> None:
@@ -176,14 +182,6 @@ def test_equal_procedures_become_one(source: str, procedures: int) -> None:
         assert bool(left) == bool(right)
         if left and rest:
             pending += [(slow.read(left, bytes([b])), fast.step(right, b), rest - 1) for b in alphabet]
-
-
-@pytest.mark.parametrize(
-    "source", ["s = s 'a' | 'b'", "s = t 'a' | 'b'\nt = s 'c' | 'd'", "s = t s 'a' | 'b'\nt = 'x'?"]
-)
-def test_left_recursion_is_refused_by_name(source: str) -> None:
-    with pytest.raises(UnsupportedError, match="left recursion"):
-        lower(rules(source), Budget())
 
 
 def test_left_recursion_without_a_text_is_no_matter() -> None:

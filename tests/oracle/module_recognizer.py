@@ -119,6 +119,14 @@ class ModuleRecognizer:
                     following.add((procedure, target, stack))
         return self._closure(following)
 
+    def allowed(self, current: set[Configuration]) -> list[int]:
+        """The bytes that can be read next."""
+        found: set[int] = set()
+        for procedure, node, _ in current:
+            for low, high, _target in self._procedures[procedure].graph.byte_edges[node]:
+                found.update(range(low, high + 1))
+        return sorted(found)
+
     def accepting(self, current: set[Configuration]) -> bool:
         """Whether the text may end here."""
         return any(

@@ -28,43 +28,46 @@ def _error(message: str) -> Any:
 # -- strings and numbers ----------------------------------------------------------------------------------------
 
 
-def _pattern(validator: Any, value: str, instance: Any, schema: Any) -> Errors:
+def _pattern(_validator: Any, value: str, instance: Any, _schema: Any) -> Errors:
     if isinstance(instance, str) and not compile_pattern(value).search(instance):
         yield _error(f"{instance!r} does not match {value!r}")
 
 
-def _format(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
-    if isinstance(instance, str) and isinstance(value, str) and not conforms(value, instance):
-        yield _error(f"{instance!r} is not a {value!r}")
+def _format(draft: str) -> Keyword:
+    def rule(_validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
+        if isinstance(instance, str) and isinstance(value, str) and not conforms(value, instance, draft):
+            yield _error(f"{instance!r} is not a {value!r}")
+
+    return rule
 
 
 def _is_number(instance: Any) -> bool:
     return isinstance(instance, (int, Decimal)) and not isinstance(instance, bool)
 
 
-def _multiple_of(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _multiple_of(_validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
     if _is_number(instance) and (Fraction(instance) / Fraction(value)).denominator != 1:
         yield _error(f"{instance} is not a multiple of {value}")
 
 
-def _minimum(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _minimum(_validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
     exclusive = schema.get("exclusiveMinimum") is True
     if _is_number(instance) and (instance <= value if exclusive else instance < value):
         yield _error(f"{instance} is {'not more' if exclusive else 'less'} than {value}")
 
 
-def _maximum(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _maximum(_validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
     exclusive = schema.get("exclusiveMaximum") is True
     if _is_number(instance) and (instance >= value if exclusive else instance > value):
         yield _error(f"{instance} is {'not less' if exclusive else 'more'} than {value}")
 
 
-def _exclusive_minimum(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _exclusive_minimum(_validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
     if _is_number(instance) and not isinstance(value, bool) and instance <= value:
         yield _error(f"{instance} is not more than {value}")
 
 
-def _exclusive_maximum(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _exclusive_maximum(_validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
     if _is_number(instance) and not isinstance(value, bool) and instance >= value:
         yield _error(f"{instance} is not less than {value}")
 
@@ -79,7 +82,7 @@ def _is_other(key: str, schema: Mapping[str, Any]) -> bool:
     return not any(compile_pattern(pattern).search(key) for pattern in schema.get("patternProperties", ()))
 
 
-def _pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _pattern_properties(validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
     if not isinstance(instance, dict):
         return
     for pattern, inner in value.items():
@@ -105,7 +108,7 @@ def _unexpected(validator: Any, schema: Any, where: str | int, member: Any) -> E
         yield from validator.descend(member, schema, path=where)
 
 
-def _dependencies(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+def _dependencies(validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
     if not isinstance(instance, dict):
         return
     for key, dependency in value.items():
@@ -181,7 +184,7 @@ def _evaluated(validator: Any, instance: Any, schema: Any, leaving_out: str = ""
     return found
 
 
-def _evaluated_keys(validator: Any, instance: Any, schema: Any, leaving_out: str) -> set[Any]:
+def _evaluated_keys(_validator: Any, instance: Any, schema: Any, leaving_out: str) -> set[Any]:
     found = {key for key in instance if key in schema.get("properties", ())}
     for pattern in schema.get("patternProperties", ()):
         matcher = compile_pattern(pattern)
@@ -215,7 +218,9 @@ def _inside(validator: Any, schema: Any) -> Any:
         return validator.evolve(schema=schema)
     from referencing.jsonschema import DRAFT202012  # `$id` is the same in both drafts that know `unevaluated*`
 
-    return validator.evolve(schema=schema, _resolver=validator._resolver.in_subresource(DRAFT202012.create_resource(schema)))
+    return validator.evolve(
+        schema=schema, _resolver=validator._resolver.in_subresource(DRAFT202012.create_resource(schema))
+    )
 
 
 def _referred(validator: Any, resolved: Any) -> tuple[Any, Any]:
@@ -251,28 +256,36 @@ def _in_place(validator: Any, instance: Any, schema: Any) -> Iterator[tuple[Any,
                     yield _inside(validator, inner), inner
 
 
-#: What replaces jsonschema's keywords in every draft that has them.
-EXACT: dict[str, Keyword] = {
+#: What replaces jsonschema's keywords in the drafts that have them.
+_EXACT: dict[str, Keyword] = {
     "pattern": _pattern,
-    "format": _format,
     "multipleOf": _multiple_of,
     "minimum": _minimum,
     "maximum": _maximum,
-    "exclusiveMinimum": _exclusive_minimum,
-    "exclusiveMaximum": _exclusive_maximum,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
     "unevaluatedProperties": _unevaluated_properties,
     "unevaluatedItems": _unevaluated_items,
 }
-#: What is known in every draft.
-EVERYWHERE: dict[str, Keyword] = {
+#: What every draft knows.
+_EVERYWHERE: dict[str, Keyword] = {
     "items": _items,
     "additionalItems": _additional_items,
     "dependencies": _dependencies,
     "exclusiveMinimum": _exclusive_minimum,
     "exclusiveMaximum": _exclusive_maximum,
 }
+
+
+def rules(draft: str, known: Mapping[str, Any]) -> dict[str, Keyword]:
+    """The keywords to use instead of jsonschema's, or beside them.
+
+    Args:
+        draft: a draft name.
+        known: jsonschema's keywords of that draft.
+    """
+    exact = {name: rule for name, rule in _EXACT.items() if name in known}
+    return {**exact, **_EVERYWHERE, "format": _format(draft)}
 
 
 def is_integer(_: Any, instance: Any) -> bool:

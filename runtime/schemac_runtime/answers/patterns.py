@@ -121,11 +121,23 @@ def translate(pattern: str) -> list[tuple[str, bool]]:
     return _Translator(pattern).run()
 
 
+def is_pattern(text: str) -> bool:
+    """Whether a text is an ECMA-262 pattern by its syntax, without what other engines add; RE2 need not know it."""
+    try:
+        _Translator(text, strict=True).run()
+    except Malformed:
+        return False
+    except AnswerError:
+        pass  # what is refused up to there is syntax
+    return True
+
+
 class _Translator:
     """One pass over the pattern; `out` holds RE2 text, one entry per item, so that a quantifier finds its operand."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, strict: bool = False) -> None:
         self.pattern = pattern
+        self.strict = strict
         self.at = 0
         self.out: list[str] = []
         self.dot_all = False
@@ -238,7 +250,7 @@ class _Translator:
     def _inline_flags_for_all(self) -> None:
         """``(?i)`` at the very start, as other engines have it."""
         flags = re.match(r"\(\?([a-z]+)\)", self.pattern)
-        if flags:
+        if flags and not self.strict:
             self.at = flags.end()
             self._set_flags(flags[1], True)
 
@@ -267,7 +279,7 @@ class _Translator:
             self.at += 3
         elif rest.startswith(("(?<=", "(?<!")):
             _refuse(self.pattern, "it has a lookbehind")
-        elif name := re.match(r"\(\?P?<[\w$.]+>", rest):
+        elif (name := re.match(r"\(\?P?<[\w$.]+>", rest)) and not (self.strict and rest[2] == "P"):
             self.at += name.end()
         elif flags := re.match(r"\(\?([a-z]*)(?:-([a-z]+))?:", rest):
             self.at += flags.end()

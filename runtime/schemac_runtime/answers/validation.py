@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
 
-from schemac_runtime.answers.keywords import EVERYWHERE, EXACT, is_integer
+from schemac_runtime.answers.keywords import is_integer, rules
 from schemac_runtime.answers.problems import AnswerError, Problem, pointer
 from schemac_runtime.answers.text import NotReadable, read_json
 from schemac_runtime.package import Package
@@ -29,9 +29,7 @@ _DRAFTS = {
 _DEFAULT_DRAFT = "draft2020-12"
 #: Keywords whose values are data, and keywords whose values are schemas by name.
 _DATA = frozenset(("const", "enum", "default", "examples"))
-_BY_NAME = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-)
+_BY_NAME = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
 #: How much of a message is kept; it may quote the answer.
 _SHOWN = 300
 
@@ -69,9 +67,7 @@ class AnswerValidator:
         AnswerError: not a JSON Schema, an unknown dialect, or drafts mixed.
     """
 
-    def __init__(
-        self, source: Source, *, resources: Mapping[str, Any] | None = None, draft: str | None = None
-    ) -> None:
+    def __init__(self, source: Source, *, resources: Mapping[str, Any] | None = None, draft: str | None = None) -> None:
         if isinstance(source, Package):
             if source.manifest.get("kind") != "json-schema":
                 raise AnswerError(
@@ -212,8 +208,7 @@ def _validator_class(draft: str) -> Any:
         "draft2019-09": jsonschema.validators.Draft201909Validator,
         "draft2020-12": jsonschema.validators.Draft202012Validator,
     }[draft]
-    keywords = {name: rule for name, rule in EXACT.items() if name in kind.VALIDATORS}
     types = kind.TYPE_CHECKER
     if draft != "draft4":  # where 1.0 is no integer
         types = types.redefine("integer", is_integer)
-    return jsonschema.validators.extend(kind, {**keywords, **EVERYWHERE}, type_checker=types)
+    return jsonschema.validators.extend(kind, rules(draft, kind.VALIDATORS), type_checker=types)

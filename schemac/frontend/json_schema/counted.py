@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schemac.budget import Budget
 from schemac.frontend.json_schema.strings import StringSet
@@ -42,21 +43,31 @@ class CountedStrings:
         self._declare = declare
         self._define = define
         self._budget = budget
-        self._blocks: dict[tuple[Dfa, int, int | None, int, bool], int | None] = {}
+        self._blocks: dict[tuple[Dfa, int, int | None, int | None, bool], int | None] = {}
 
     def body(self, strings: StringSet) -> Graph:
         """The graph that reads the contents of a string of a set with bounds on the length."""
-        assert strings.high is not None
         graph = Graph()
         end = graph.node()
         graph.final(end)
         starts = self._run(graph, strings.base, {0: graph.start}, strings.low)
-        self._finish(graph, strings.base, starts, strings.high - strings.low, end)
+        most = None if strings.high is None else strings.high - strings.low
+        self._finish(graph, strings.base, starts, most, end)
         return graph
 
-    def _run(self, graph: Graph, base: Dfa, nodes: dict[int, int], count: int) -> dict[int, int]:
-        """Read exactly `count` characters; `nodes` and the result are graph nodes by state of `base`."""
-        for size in _steps(count):
+    def _run(
+        self, graph: Graph, base: Dfa, nodes: dict[int, int], count: int, below: int | None = None
+    ) -> dict[int, int]:
+        """Read exactly `count` characters, in blocks smaller than `below`.
+
+        Args:
+            graph: what is written.
+            base: the language.
+            nodes: graph nodes by state of `base`, as the result.
+            count: so many characters.
+            below: a block must not be made of itself.
+        """
+        for size in _steps(count, below):
             following: dict[int, int] = {}
             for state, node in nodes.items():
                 for target in range(base.size):
@@ -69,8 +80,14 @@ class CountedStrings:
             self._budget.spend("states", len(nodes))
         return nodes
 
-    def _finish(self, graph: Graph, base: Dfa, nodes: dict[int, int], most: int, end: int) -> None:
-        """Read up to `most` characters and end."""
+    def _finish(self, graph: Graph, base: Dfa, nodes: dict[int, int], most: int | None, end: int) -> None:
+        """Read up to `most` characters (None: any number) and end."""
+        if most is None:
+            for state, node in nodes.items():
+                block = self._block(base, state, None, None, exact=False)
+                if block is not None:
+                    graph.call(node, block, end)
+            return
         for size in _steps(most):
             for state, node in nodes.items():
                 block = self._block(base, state, None, size - 1, exact=False)
@@ -81,15 +98,20 @@ class CountedStrings:
             if base.accepting[state]:
                 graph.epsilon(node, end)
 
-    def _block(self, base: Dfa, state: int, target: int | None, count: int, *, exact: bool) -> int | None:
-        """A procedure: from `state`, exactly `count` characters to `target`, or up to `count` to an end; None if empty."""
+    def _block(self, base: Dfa, state: int, target: int | None, count: int | None, *, exact: bool) -> int | None:
+        """A procedure: from `state`, exactly `count` characters to `target`, or up to `count` to an end.
+
+        Returns:
+            None if there is no such text.
+        """
         key = (base, state, target, count, exact)
         if key in self._blocks:
             return self._blocks[key]
-        if count <= _BLOCK:
+        if count is None or count <= _BLOCK:
             accepting = base.accepting if target is None else np.arange(base.size) == target
             texts = _between(base, state, accepting)
-            texts = texts.intersect(length_language(count if exact else 0, count), budget=self._budget)
+            low = count if exact and count is not None else 0
+            texts = texts.intersect(length_language(low, count), budget=self._budget)
             number = None if texts.is_empty else self._declare("characters")
             self._blocks[key] = number
             if number is not None:
@@ -102,7 +124,7 @@ class CountedStrings:
         number = self._blocks[key] = self._declare("characters")
         graph = Graph()
         if exact:
-            for reached, node in self._run(graph, base, {state: graph.start}, count).items():
+            for reached, node in self._run(graph, base, {state: graph.start}, count, below=count).items():
                 if reached == target:
                     graph.final(node)
         else:
@@ -113,12 +135,12 @@ class CountedStrings:
         return number
 
 
-def _steps(count: int) -> list[int]:
-    """`count` as a sum of block sizes: equal ones, then smaller ones for the rest."""
+def _steps(count: int, below: int | None = None) -> list[int]:
+    """`count` as a sum of block sizes less than `below`: equal ones, then smaller ones for the rest."""
     steps: list[int] = []
     while count:
         size = _BLOCK
-        while size * _FAN <= count:
+        while size * _FAN <= count and (below is None or size * _FAN < below):
             size *= _FAN
         size = min(size, count)
         steps += [size] * (count // size)
@@ -126,7 +148,7 @@ def _steps(count: int) -> list[int]:
     return steps
 
 
-def _between(base: Dfa, state: int, accepting: np.ndarray) -> Dfa:  # type: ignore[type-arg]
+def _between(base: Dfa, state: int, accepting: NDArray[np.bool_]) -> Dfa:
     """The words that lead from a state to an accepting one."""
     swap = np.arange(base.size + 1, dtype=np.int32)
     swap[[0, state, base.size]] = [state, 0, -1]

@@ -115,7 +115,7 @@ class Lowering:
         if number is None:
             if strings.is_everything:
                 number = self._language_procedure("string", any_string_body(), "#", quoted=True)
-            elif strings.high is not None:
+            elif not strings.is_plain:
                 number = self._declare("string", place)
                 self._define(number, _closed(self._counted.body(strings)), known=False)
             else:

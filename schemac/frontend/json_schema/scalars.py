@@ -133,8 +133,8 @@ class StringAlgebra(SetAlgebra[StringSet]):
 
     def union(self, parts: Sequence[StringSet]) -> StringSet:
         """The strings in any part."""
-        plain = [part.base for part in parts if part.high is None]
-        bounded = [part for part in parts if part.high is not None]
+        plain = [part.base for part in parts if part.is_plain]
+        bounded = [part for part in parts if not part.is_plain]
         return super().union([StringSet(union_all(plain, CODE_POINTS, budget=self._budget)), *bounded])
 
     def key_language(self, keyset: Atom, strings: Callable[[int], StringSet]) -> Dfa:

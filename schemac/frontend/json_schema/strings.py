@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schemac.budget import Budget
 from schemac.frontend.json_schema.text import length_language
 from schemac.ir.dfa import CODE_POINTS, Dfa
 
 #: Products with a bound on the length are multiplied out up to this size.
-_PRODUCT = 1_500
+_PRODUCT = 600
 #: Larger automata are always multiplied out: blocks cost the square of their size.
 _MAX_BASE = 10
 
@@ -29,7 +30,7 @@ class StringSet:
     Attributes:
         base: a language over code points.
         low: fewest code points.
-        high: most code points; None for no bound, and then `low` is 0.
+        high: most code points; None for no bound.
     """
 
     base: Dfa
@@ -49,11 +50,16 @@ class StringSet:
         if high is not None and high < shortest:
             return NO_STRINGS
         bound = low if high is None else high
-        if base.size * (bound + 1) <= _PRODUCT or base.size > _MAX_BASE or high is None or base.is_finite:
+        if base.size * (bound + 1) <= _PRODUCT or base.size > _MAX_BASE or base.is_finite:
             return StringSet(base.intersect(length_language(low, high, budget), budget=budget))
         if low and not _reaches(base, low, high):
             return NO_STRINGS
         return StringSet(base, low, high)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `base` alone is the set."""
+        return self.low == 0 and self.high is None
 
     @property
     def is_empty(self) -> bool:
@@ -63,12 +69,12 @@ class StringSet:
     @property
     def is_everything(self) -> bool:
         """Whether every string is in the set."""
-        return self.high is None and self.base.is_everything
+        return self.is_plain and self.base.is_everything
 
     @property
     def is_finite(self) -> bool:
         """Whether they can be listed; bounded lengths that are kept apart count as too many."""
-        return self.high is None and self.base.is_finite
+        return self.is_plain and self.base.is_finite
 
     def accepts(self, word: str | Sequence[int]) -> bool:
         """Whether a string is in the set."""
@@ -76,7 +82,7 @@ class StringSet:
 
     def language(self, budget: Budget) -> Dfa:
         """One automaton for the set."""
-        if self.high is None:
+        if self.is_plain:
             return self.base
         return self.base.intersect(length_language(self.low, self.high, budget), budget=budget)
 
@@ -104,7 +110,7 @@ class StringSet:
         """The strings of this set that are not in the other."""
         if self.is_empty or other.is_empty:
             return self
-        if other.high is None:
+        if other.is_plain:
             return StringSet.of(self.base.difference(other.base, budget=budget), self.low, self.high, budget)
         if self == other:
             return NO_STRINGS
@@ -119,12 +125,12 @@ ALL_STRINGS = StringSet(Dfa.everything(CODE_POINTS))
 NO_STRINGS = StringSet(Dfa.empty(CODE_POINTS))
 
 
-def _reaches(base: Dfa, low: int, high: int) -> bool:
+def _reaches(base: Dfa, low: int, high: int | None) -> bool:
     """Whether some word of `base` has `low` to `high` symbols."""
-    edges = np.zeros((base.size, base.size), np.bool_)
+    edges: NDArray[np.bool_] = np.zeros((base.size, base.size), np.bool_)
     state, column = np.nonzero(base.table >= 0)
     edges[state, base.table[state, column]] = True
-    current = np.zeros(base.size, np.bool_)
+    current: NDArray[np.bool_] = np.zeros(base.size, np.bool_)
     current[0] = True
     seen: dict[bytes, int] = {}
     length = 0
@@ -137,10 +143,10 @@ def _reaches(base: Dfa, low: int, high: int) -> bool:
                 break
         else:
             seen[key] = length
-        current = edges[current].any(axis=0)
+        current = np.any(edges[current], axis=0)
         length += 1
-    for _ in range(min(high - low, base.size) + 1):
+    for _ in range(base.size + 1 if high is None else min(high - low, base.size) + 1):
         if (current & base.accepting).any():
             return True
-        current = edges[current].any(axis=0)
+        current = np.any(edges[current], axis=0)
     return False

@@ -21,11 +21,13 @@ class Alphabet:
     Attributes:
         byte_class: uint8 [256].
         labels: token texts, sorted; label i is symbol `byte_classes + i`.
+        optional: those of them that a vocabulary need not have.
     """
 
     byte_class: npt.NDArray[np.uint8]
     byte_classes: int
     labels: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -54,11 +56,13 @@ def module_alphabet(module: Module) -> Alphabet:
     """Split 0..255 into the coarsest classes that respect every interval of the module."""
     intervals: set[tuple[int, int]] = set()
     labels: set[str] = set()
+    needed: set[str] = set()
     for procedure in module.procedures:
         for edges in procedure.graph.byte_edges:
             intervals.update((low, high) for low, high, _ in edges)
         for tokens in procedure.graph.token_edges:
-            labels.update(text for texts, _ in tokens for text in texts)
+            labels.update(text for texts, _ in tokens for text in texts if text)
+            needed.update(text for texts, _ in tokens if "" not in texts for text in texts)
     bounds = np.array(sorted(intervals), dtype=np.int32).reshape(-1, 2)
     values = np.arange(256)
     member = (bounds[:, :1] <= values) & (values <= bounds[:, 1:])  # bool [intervals, 256]
@@ -66,7 +70,7 @@ def module_alphabet(module: Module) -> Alphabet:
     _, first, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.uint8)
     rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint8)  # classes in order of their first byte
-    return Alphabet(rank[inverse.reshape(-1)], len(first), tuple(sorted(labels)))
+    return Alphabet(rank[inverse.reshape(-1)], len(first), tuple(sorted(labels)), tuple(sorted(labels - needed)))
 
 
 def determinize(module: Module, alphabet: Alphabet, budget: Budget) -> list[Deterministic]:
@@ -94,7 +98,7 @@ class _SymbolCache:
     def texts(self, texts: tuple[str, ...]) -> int:
         """The number of the set of these special tokens."""
         found = self._numbers.get(texts)
-        return self._add(texts, {self._labels[text] for text in texts}) if found is None else found
+        return self._add(texts, {self._labels[text] for text in texts if text}) if found is None else found
 
     def _add(self, key: object, symbols: set[int]) -> int:
         self._numbers[key] = len(self.sets)
@@ -110,10 +114,24 @@ class _Closures:
         self._memo: dict[int, tuple[int, ...]] = {}
 
     def of(self, node: int) -> tuple[int, ...]:
-        found = self._memo.get(node)
+        """The closure of a node, shared along chains of single epsilons (the ends of rules in rules in rules)."""
+        graph, memo, chain = self._graph, self._memo, []
+        while node not in memo and len(chain) < len(graph) and self._passes(node):
+            chain.append(node)
+            node = graph.epsilons[node][0]
+        found = memo.get(node)
         if found is None:
-            found = self._memo[node] = self._compute(node)
+            found = memo[node] = self._compute(node)
+        for before in chain:
+            memo[before] = found
         return found
+
+    def _passes(self, node: int) -> bool:
+        """Whether a node does nothing but go on to one other."""
+        graph = self._graph
+        return len(graph.epsilons[node]) == 1 and node not in graph.finals and not (
+            graph.byte_edges[node] or graph.call_edges[node] or graph.token_edges[node]
+        )
 
     def _compute(self, start: int) -> tuple[int, ...]:
         graph = self._graph

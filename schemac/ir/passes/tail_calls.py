@@ -51,7 +51,6 @@ def _with_loops(graph: Graph, number: int) -> Graph:
     if not jumps:
         return graph
     result = copy_graph(graph)
-    # A start of its own to jump to: nothing that was read before the procedure began may be mistaken for it.
     for node in sorted({node for node, _ in jumps}):
         kept = [call for call in result.call_edges[node] if call[0] != number or (node, call[1]) not in jumps]
         result.call_edges[node] = kept

@@ -18,7 +18,7 @@ def drop_unproductive(module: Module) -> Module:
     Raises:
         EmptyLanguageError: the root has no text.
     """
-    productive = _least_fixpoint(module, ignore_bytes=False)
+    productive = productive_procedures(module)
     if not productive[0]:
         root = module.procedures[0]
         raise EmptyLanguageError(f"no text satisfies {root.name!r}", place=root.place or None)
@@ -68,6 +68,11 @@ def remove_nullable(module: Module) -> Module:
         moved = [Procedure(p.name, p.place, _renumbered(p.graph, shifted)) for p in procedures]
         return Module((Procedure(moved[0].name, moved[0].place, root), *moved[1:], moved[0]))
     return Module(tuple(procedures))
+
+
+def productive_procedures(module: Module) -> list[bool]:
+    """Per procedure: does it have a text?"""
+    return _least_fixpoint(module, ignore_bytes=False)
 
 
 def _least_fixpoint(module: Module, *, ignore_bytes: bool) -> list[bool]:

@@ -1,0 +1,168 @@
+"""From rules to a module: every rule becomes a procedure, and so does a large part that is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from schemac.budget import Budget
+from schemac.errors import SourceError
+from schemac.frontend.compose import Composer
+from schemac.frontend.grammar.expression import (
+    Characters,
+    Choice,
+    Embedded,
+    Expression,
+    Language,
+    Reference,
+    Repeat,
+    Rule,
+    Sequence,
+    Text,
+    Tokens,
+)
+from schemac.frontend.grammar.source import Notes
+from schemac.ir.charset import CODE_POINTS, CharSet
+from schemac.ir.dfa import Dfa
+from schemac.ir.graph import Graph, Module
+from schemac.ir.passes.trim import productive_procedures
+from schemac.ir.utf8 import utf8_language
+
+#: A part that takes more nodes than this is repeated by calls, not by copies.
+_COPY_SIZE = 12
+
+
+def grammar_module(rules: Mapping[str, Rule], root: str, budget: Budget, notes: Notes) -> Module:
+    """The module of a grammar; `root` is one of its rules.
+
+    Raises:
+        SourceError: a rule that nobody defines is referred to.
+        BudgetExceeded: `procedures`, `states`, `regex_states`.
+    """
+    with budget.at(rules[root].place):
+        return _Lowering(rules, budget).module(root, notes)
+
+
+class _Lowering:
+    def __init__(self, rules: Mapping[str, Rule], budget: Budget) -> None:
+        self._rules = rules
+        self._budget = budget
+        self._composer = Composer(budget)
+        self._number: dict[str, int] = {}
+        self._pending: list[tuple[int, Expression, str, str]] = []  # (procedure, expression, name, place)
+        self._repeated: dict[int, int] = {}  # id of an expression -> its procedure
+        self._bytes: dict[object, Dfa] = {}
+
+    def module(self, root: str, notes: Notes) -> Module:
+        self._rule(root)
+        done: list[tuple[int, str, str]] = []
+        for procedure, expression, name, place in self._pending:  # grows while we walk it
+            graph = Graph()
+            end = graph.node()
+            graph.final(end)
+            self._name = name
+            self._write(graph, expression, graph.start, end, place)
+            self._composer.define(procedure, graph)
+            done.append((procedure, name, place))
+        for name, rule in self._rules.items():
+            if name not in self._number and not rule.used:
+                notes.note("this rule is never used", rule.place, name)
+        module = self._composer.build()
+        productive = productive_procedures(module)
+        if productive[0]:
+            for procedure, name, place in done:
+                if not productive[procedure] and self._number.get(name) == procedure:
+                    notes.note("no text satisfies this rule", place, name, "it can only go on forever")
+        return module
+
+    def _rule(self, name: str) -> int:
+        number = self._number.get(name)
+        if number is None:
+            rule = self._rules[name]
+            number = self._number[name] = self._composer.declare(name, rule.place)
+            self._pending.append((number, rule.body, name, rule.place))
+        return number
+
+    def _write(self, graph: Graph, expression: Expression, source: int, target: int, place: str) -> None:
+        """Let the graph read `expression` between two nodes; adds no edge into `source` or out of `target`."""
+        budget = self._budget
+        tasks = [(expression, source, target)]
+        while tasks:
+            expression, source, target = tasks.pop()
+            if isinstance(expression, Text):
+                data = expression.text.encode()
+                budget.spend("states", len(data), place=place)
+                graph.literal(source, data, target)
+            elif isinstance(expression, Characters):
+                self._write_language(graph, expression.symbols, source, target)
+            elif isinstance(expression, Language):
+                self._write_language(graph, expression.dfa, source, target)
+            elif isinstance(expression, Reference):
+                if expression.name not in self._rules:
+                    raise SourceError("there is no such rule", place=expression.place, construct=expression.name)
+                graph.call(source, self._rule(expression.name), target)
+            elif isinstance(expression, Tokens):
+                graph.token(source, expression.labels, target)
+            elif isinstance(expression, Embedded):
+                graph.call(source, self._composer.include(expression.module), target)
+            elif isinstance(expression, Sequence):
+                budget.spend("states", len(expression.parts), place=place)
+                nodes = [source, *(graph.node() for _ in expression.parts[1:]), target]
+                tasks += [(part, nodes[i], nodes[i + 1]) for i, part in reversed(list(enumerate(expression.parts)))]
+            elif isinstance(expression, Choice):
+                budget.spend("branches", len(expression.parts), place=place)
+                tasks += [(part, source, target) for part in reversed(expression.parts)]
+            else:
+                self._write_repeat(graph, expression, source, target, tasks)
+
+    def _write_repeat(
+        self,
+        graph: Graph,
+        repeat: Repeat,
+        source: int,
+        target: int,
+        tasks: list[tuple[Expression, int, int]],
+    ) -> None:
+        body, low, high = repeat.body, repeat.low, repeat.high
+        copies = low + 1 if high is None else high
+        self._budget.spend("states", 2 * copies, place=repeat.place)
+        if isinstance(body, Characters) and high is not None:
+            runs = Dfa.runs(body.symbols, low, high, CODE_POINTS, budget=self._budget)
+            self._write_language(graph, runs, source, target)
+            return
+        procedure = None
+        if copies > 1 and body.size > _COPY_SIZE:
+            procedure = self._repeated.get(id(body))
+            if procedure is None:
+                procedure = self._repeated[id(body)] = self._composer.declare(self._name, repeat.place)
+                self._pending.append((procedure, body, self._name, repeat.place))
+        here = graph.node()
+        graph.epsilon(source, here)
+        for count in range(copies):
+            if count >= low:
+                graph.epsilon(here, target)
+            there = here if high is None and count == low else graph.node()
+            if procedure is None:
+                tasks.append((body, here, there))
+            else:
+                graph.call(here, procedure, there)
+            here = there
+        graph.epsilon(here, target)
+
+    def _write_language(self, graph: Graph, language: CharSet | Dfa, source: int, target: int) -> None:
+        """Read a text of a language over code points, or one character of a set."""
+        if isinstance(language, CharSet):
+            if language and language.ranges[-1][1] < 128:
+                for low, high in language:
+                    graph.byte(source, low, high, target)
+                return
+            encoded = self._bytes.get(language)
+            if encoded is None:
+                symbols = Dfa.symbols(language, CODE_POINTS)
+                encoded = self._bytes[language] = utf8_language(symbols, self._budget)
+        else:
+            encoded = self._bytes.get(id(language))
+            if encoded is None:
+                encoded = self._bytes[id(language)] = utf8_language(language, self._budget)
+                self._bytes[id(language), "kept alive"] = language
+        self._budget.spend("states", encoded.size)
+        graph.language(source, encoded, target)
