@@ -49,13 +49,15 @@ def _limited(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGALRM, late)
+    before, hook = signal.signal(signal.SIGALRM, late), sys.unraisablehook
+    sys.unraisablehook = lambda _: None  # it may strike in a callback of the interpreter, which would print it
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)  # and again, should somebody have caught it
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 def instances(schema: Any, count: int, seed: int, seconds: float) -> tuple[list[str], str]:
@@ -188,9 +190,7 @@ def _without_formats(schema: Any) -> Any:
 @click.option("--deadline", default=5.0, show_default=True, help="Seconds for the instances of one schema.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds for one compile.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report here too.")
-def main(
-    data: str, schemas: int, count: int, seed: int, deadline: float, timeout: float, out: Path | None
-) -> None:
+def main(data: str, schemas: int, count: int, seed: int, deadline: float, timeout: float, out: Path | None) -> None:
     """Generate instances of real schemas; all of them must be accepted."""
     report = Report()
     random.seed(seed)

@@ -173,7 +173,8 @@ def open_package(package: Package) -> Compiled:
     manifest = package.manifest
     try:
         automaton = automaton_from_arrays(package.arrays, manifest["automaton"])
-        kind, options, warnings = str(manifest["kind"]), dict(manifest["options"]), tuple(map(str, manifest["warnings"]))
+        kind, warnings = str(manifest["kind"]), tuple(map(str, manifest["warnings"]))
+        options = dict(manifest["options"])
         return Compiled(kind, package.source, options, automaton, (), warnings, package.programs)
     except (AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
         raise PackageError(f"{package.path}: the automaton is damaged ({error})", hint="compile it again") from error

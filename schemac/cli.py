@@ -113,7 +113,30 @@ _tokenizers = click.option(
     "tokenizers",
     metavar="T",
     multiple=True,
-    help="Vocabulary to link: 'tekken', a tokenizer file, or a directory holding one. May be given several times.",
+    help="Vocabulary to link: tekken, deepseek, qwen or mistral-spm by name, a tokenizer file, or a directory holding one. "
+    "May be given several times.",
+)
+_stop_ids = click.option(
+    "--stop-id",
+    "stop_ids",
+    metavar="ID",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="A token that ends a text, in place of those that the tokenizer names. May be given several times.",
+)
+_vocab_size = click.option(
+    "--vocab-size",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of the model's logits, where it is larger than the tokenizer.",
+)
+_timeout = click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(min=0),
+    default=DEFAULT_SECONDS,
+    show_default=True,
+    help="Seconds that the compile may take; 0 for no limit.",
 )
 _budget = click.option(
     "--budget",
@@ -131,6 +154,8 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
 @click.argument("source", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--kind", type=click.Choice(("auto", *KINDS)), default="auto", show_default=True, help="What SOURCE is.")
 @_tokenizers
+@_stop_ids
+@_vocab_size
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option(
@@ -144,8 +169,7 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
 )
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @_budget
-@click.option("--timeout", metavar="S", type=click.FloatRange(min=0), default=DEFAULT_SECONDS, show_default=True,
-              help="Seconds that the compile may take; 0 for no limit.")  # fmt: skip
+@_timeout
 @click.option("--stats", is_flag=True, help="Print what each pass did to standard error.")
 @click.option(
     "--emit",
@@ -157,6 +181,8 @@ def compile_command(
     source: Path,
     kind: str,
     tokenizers: tuple[str, ...],
+    stop_ids: tuple[int, ...],
+    vocab_size: int | None,
     whitespace: str,
     draft: str | None,
     resources: tuple[Path, ...],
@@ -189,7 +215,7 @@ def compile_command(
             resources=documents,
             on_warning=lambda text: say(text, "warning"),
         )
-        for vocabulary in _load_vocabularies(tokenizers):
+        for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
             compiled = schemac.link(compiled, vocabulary, limits=limits, timeout=timeout or None)
         if output is not None:
             schemac.save(compiled, output)
@@ -209,9 +235,20 @@ def compile_command(
 @commands.command("link")
 @_package
 @_tokenizers
+@_stop_ids
+@_vocab_size
 @_budget
+@_timeout
 @_output
-def link_command(package: Path, tokenizers: tuple[str, ...], limits: dict[str, int], output: Path | None) -> None:
+def link_command(
+    package: Path,
+    tokenizers: tuple[str, ...],
+    stop_ids: tuple[int, ...],
+    vocab_size: int | None,
+    limits: dict[str, int],
+    timeout: float,
+    output: Path | None,
+) -> None:
     """Link the compiled package PKG for more tokenizers."""
     import schemac
     import schemac_runtime
@@ -222,8 +259,8 @@ def link_command(package: Path, tokenizers: tuple[str, ...], limits: dict[str, i
         raise click.UsageError("give -o, the package to write (it may be PKG itself)")
     with _progress("linking"):
         compiled = schemac.open_package(schemac_runtime.load(package))
-        for vocabulary in _load_vocabularies(tokenizers):
-            compiled = schemac.link(compiled, vocabulary, limits=limits)
+        for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
+            compiled = schemac.link(compiled, vocabulary, limits=limits, timeout=timeout or None)
         schemac.save(compiled, output)
     _report(compiled, output)
 
@@ -283,13 +320,17 @@ def check_command(package: Path, file: Path) -> int:
 @click.option("-n", "--number", "count", type=click.IntRange(min=0), default=1, show_default=True, help="How many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random choices.")
 @click.option("--tokenizer", metavar="T", help="Choose tokens of this vocabulary, as a model would.")
-def sample_command(package: Path, count: int, seed: int, tokenizer: str | None) -> None:
+@_stop_ids
+@_vocab_size
+def sample_command(
+    package: Path, count: int, seed: int, tokenizer: str | None, stop_ids: tuple[int, ...], vocab_size: int | None
+) -> None:
     """Print random texts that the package PKG allows, each followed by a newline."""
     import schemac
     import schemac_runtime
 
     loaded = schemac_runtime.load(package)
-    vocabulary = next(_load_vocabularies((tokenizer,))) if tokenizer else None
+    vocabulary = next(_load_vocabularies((tokenizer,), vocab_size, stop_ids)) if tokenizer else None
     for text in schemac.sample(loaded, count, seed, vocabulary):
         click.echo(text)
 
@@ -324,11 +365,12 @@ def _read_resources(paths: Sequence[Path], source: Path) -> dict[str, Any]:
     return found
 
 
-def _load_vocabularies(specs: Sequence[str]) -> Iterator[Vocabulary]:
+def _load_vocabularies(specs: Sequence[str], size: int | None, stop_ids: Sequence[int]) -> Iterator[Vocabulary]:
     from schemac.vocabulary import load_vocabulary
 
     for spec in specs:
-        yield load_vocabulary(spec)
+        vocabulary = load_vocabulary(spec, size=size)
+        yield vocabulary.with_stop_ids(stop_ids) if stop_ids else vocabulary
 
 
 def _linked(programs: int) -> str:
@@ -373,6 +415,7 @@ def _summary(package: Package) -> Iterator[tuple[str, str]]:
         yield "program", f"for {name}, {program.vocab_size:,} tokens, fingerprint {program.fingerprint}"
         yield "", f"{classes:,} token classes, {len(tables.edge_value):,} transitions by class"
         yield "", f"{len(tables.dense):,} dense and {len(tables.sparse_start) - 1:,} sparse mask rows"
+        yield "", f"the shortest text takes {program.min_tokens():,} tokens, the one that ends it included"
 
 
 @contextlib.contextmanager

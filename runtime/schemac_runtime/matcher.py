@@ -80,8 +80,8 @@ class Matcher:
             bitmask: int32 [rows, words] NumPy array or CPU torch tensor, words >= ceil(V / 32), bit = 1 allowed; words
                 past the vocabulary are cleared. A 1-D array of words is row 0.
             row: the row to write.
-            budget: how many tokens may still be read, this one and the stop token included. A token is then allowed only
-                if the text can be finished in what remains. Far from the limit this costs a comparison.
+            budget: how many tokens may still be read, this one and the stop token included. A token is then allowed
+                only if the text can be finished in what remains. Far from the limit this costs a comparison.
 
         Raises:
             MatcherError: the mask is too narrow or of another type, or the budget is less than `tokens_needed`.

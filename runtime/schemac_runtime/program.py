@@ -60,8 +60,8 @@ class Tables:
         deep_start: int32 [Q + 1]; deep_row, deep_rest: int32: rows of tokens that also end that frame, or skip it,
             allowed if class `deep_rest` is allowed by what lies below.
         below_on_use: int32 [1]; 1: the `below` and `deep` arrays are empty, and exits are followed on first use.
-        distance: int32 [N], tokens from each state to an end of its frame, `UNREACHABLE` for none; an upper bound that can
-            be kept to. reach: int32 [N], the most that any one token leaves to be done, beside the frames below.
+        distance: int32 [N], tokens from each state to an end of its frame, `UNREACHABLE` for none; an upper bound that
+            can be kept to. reach: int32 [N], the most that any one token leaves to be done, beside the frames below.
         start: int32 [1], the state a text starts in (already settled, see `start_context`).
         start_context: int32 [1].
         stop_ids: int32, the ids that end a text, ascending.
@@ -176,8 +176,8 @@ class Program:
         below = (np.diff(tables.below_start) > 0) | (tables.default_state >= 0)
         #: uint8 [N]: states whose mask depends on the stack.
         self.stacked = (below | (tables.accepting > 0) | self.below_on_use).astype(np.uint8).data
-        self.distance = memoryview(tables.distance)
-        self.reach = memoryview(tables.reach)
+        self.distance = tables.distance.data
+        self.reach = tables.reach.data
         self.stop_ids: tuple[int, ...] = tuple(tables.stop_ids.tolist())
         self.state_masks: dict[int, Mask] = {}
         self._chains: dict[int, tuple[int, ...]] = {0: ()}
@@ -199,7 +199,7 @@ class Program:
         return Matcher(self, stop_ids)
 
     def min_tokens(self) -> int:
-        """How many tokens the shortest text takes, the one that ends it included. An answer limit below it cannot work."""
+        """How many tokens the shortest text takes, the one that ends it included: no lower limit can work."""
         ret = int(self.tables.start_context[0])
         needed = int(self.distance[int(self.tables.start[0])])
         return 1 + needed + sum(self.distance[state] for state in self.chain(ret))

@@ -24,8 +24,8 @@ def distances(
 ) -> tuple[Int32, Int32]:
     """(distance, reach) int32 [N].
 
-    `distance` is the tokens needed from a state to an end of its frame, `UNREACHABLE` where there is none. `reach` is the
-    most that any one token leaves to be done, beside what the frames below need anyway.
+    `distance` is the tokens needed from a state to an end of its frame, `UNREACHABLE` where there is none. `reach` is
+    the most that any one token leaves to be done, beside what the frames below need anyway.
     """
     states = automaton.states
     has_token = np.zeros(1 + int(max(edges.symbol_class.max(initial=0), token_class.max(initial=0))), dtype=np.bool_)

@@ -41,7 +41,9 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         BudgetExceeded: `rows`, `outcomes`, `branches` or the deadline.
     """
     if not vocabulary.stop_ids:
-        raise LinkError("the vocabulary has no token that ends a text", hint="name one with Vocabulary.with_stop_ids")
+        raise LinkError(
+            "the vocabulary has no token that ends a text", hint="name one with --stop-id, or Vocabulary.with_stop_ids"
+        )
     complete = spells_all(automaton, vocabulary)
     frames = Frames(automaton, budget)
     defaults = default_states(automaton, frames) if complete else no_defaults(automaton)
@@ -97,7 +99,7 @@ def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Re
     result[trie.node_of_token == 0] = EMPTY
     named: dict[int, str] = {}
     for index, label in enumerate(automaton.labels):
-        token = vocabulary.special.get(label)
+        token = _named_token(vocabulary, label)
         if token is None and label in automaton.optional_labels:
             continue
         if token is None:
@@ -108,6 +110,19 @@ def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Re
         relation = relations.read(np.array([everywhere], dtype=np.int64), symbol)
         result[token] = relation[0]
     return result
+
+
+def _named_token(vocabulary: Vocabulary, label: str) -> int | None:
+    """The id of a special token by its text, or by a label that holds its id: ``<[128010]>``."""
+    token = vocabulary.special.get(label)
+    if token is not None or not (label.startswith("<[") and label.endswith("]>") and label[2:-2].isdecimal()):
+        return token
+    token = int(label[2:-2])
+    if token >= vocabulary.size:
+        raise LinkError(f"the vocabulary has no token {token}, only {vocabulary.size:,}", construct=label)
+    if vocabulary.tokens[token] is not None:
+        raise LinkError(f"token {token} is no special token", construct=label, hint="write its text")
+    return token
 
 
 def _number(relations: Relations, token_relation: Int32) -> Int32:

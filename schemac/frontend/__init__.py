@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemac.budget import Budget
 from schemac.errors import SourceError, UnsupportedError
 from schemac.ir.graph import Module
 
+if TYPE_CHECKING:
+    from schemac.frontend.reasoning import ReasoningPrefix
+
 #: The kinds of source, as ``--kind`` names them.
-KINDS = ("json-schema", "regex", "choice", "lark", "gbnf", "structural-tag")
+KINDS = ("json-schema", "regex", "choice", "lark", "gbnf", "structural-tag", "tools")
 #: Where a JSON text may have whitespace, see `docs/json-schema.md`.
 WHITESPACE = ("flexible", "single", "compact")
 
@@ -26,16 +29,21 @@ class SourceOptions:
         strict: warnings are errors.
         draft: JSON Schema draft whatever ``$schema`` says.
         resources: further schemas by URI.
+        reasoning: free text that precedes a text of the source, or None.
     """
 
     whitespace: str = "flexible"
     strict: bool = False
     draft: str | None = None
     resources: dict[str, Any] = field(default_factory=dict)
+    reasoning: ReasoningPrefix | None = None
 
 
 def detect_kind(source: object) -> str:
-    """The kind of a source that does not say: a JSON object or boolean is a schema, a list of strings a choice.
+    """The kind of a source that does not say.
+
+    A JSON object is a structural tag if its ``type`` says so, tools if it has a list of ``tools`` and none of what
+    schemas have, else a schema, as booleans are; a list of strings is a choice.
 
     Raises:
         SourceError: it could be several things.
@@ -48,26 +56,67 @@ def detect_kind(source: object) -> str:
             raise SourceError(
                 "cannot tell what kind of source this is", hint="say --kind regex, choice, lark, gbnf or structural-tag"
             )
-        return "json-schema" if head == b"{" else "choice"
+        return _kind_of_object(source) if head == b"{" else "choice"
+    if isinstance(source, dict):
+        return _kind_of_object(source)
     if isinstance(source, (list, tuple)):
         return "choice"
     return "json-schema"
 
 
+def _kind_of_object(source: bytes | dict[str, Any]) -> str:
+    if isinstance(source, bytes):
+        if b'"structural_tag"' not in source and b'"tools"' not in source:
+            return "json-schema"
+        try:
+            source = json.loads(source)
+        except (ValueError, RecursionError):
+            return "json-schema"  # whose frontend says what is wrong with it
+    assert isinstance(source, dict)
+    if source.get("type") == "structural_tag":
+        return "structural-tag"
+    is_schema = not source.keys().isdisjoint(("$schema", "$ref", "type", "properties"))
+    return "tools" if isinstance(source.get("tools"), list) and not is_schema else "json-schema"
+
+
 def parse_source(
     text: bytes, kind: str, options: SourceOptions, budget: Budget, warn: Callable[[str], None]
 ) -> Module:
-    """Run the frontend of `kind`.
+    """Run the frontend of `kind`; put the reasoning before it, if any.
 
     Raises:
         SourceError, UnsupportedError, EmptyLanguageError, BudgetExceeded: the source is refused.
     """
-    if kind == "json-schema":
+    module = _parse(text, kind, options, budget, warn)
+    if options.reasoning is None:
+        return module
+    from schemac.frontend.reasoning import with_reasoning
+
+    return with_reasoning(module, options.reasoning, budget)
+
+
+def _parse(text: bytes, kind: str, options: SourceOptions, budget: Budget, warn: Callable[[str], None]) -> Module:
+    if kind in ("json-schema", "structural-tag", "tools"):
         from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
 
         schema_options = JsonSchemaOptions(
             whitespace=options.whitespace, strict=options.strict, draft=options.draft, resources=options.resources
         )
+        if kind != "json-schema":
+
+            def grammar(source: str) -> Module:
+                return _parse(source.encode(), _grammar_kind(source), options, budget, warn)
+
+        if kind == "structural-tag":
+            from schemac.frontend.structural_tag import structural_tag_module
+
+            return structural_tag_module(
+                text, schemas=schema_options, grammar=grammar, budget=budget, warn=lambda w: warn(str(w))
+            )
+        if kind == "tools":
+            from schemac.frontend.tools import tools_module
+
+            return tools_module(text, schemas=schema_options, grammar=grammar, budget=budget, warn=warn)
         return json_schema_module(text, options=schema_options, budget=budget, warn=lambda w: warn(str(w)))
     decoded = decode(text)
     if kind == "regex":
@@ -81,6 +130,11 @@ def parse_source(
     raise UnsupportedError(
         f"sources of kind {kind} are not supported yet", construct=kind, hint="use json-schema, regex or choice"
     )
+
+
+def _grammar_kind(source: str) -> str:
+    """The notation of a grammar: only (E)BNF has ``::=``."""
+    return "gbnf" if "::=" in source else "lark"
 
 
 def decode(text: bytes) -> str:

@@ -118,8 +118,10 @@ def literal(text: str | bytes, *, special: bool = True) -> Part:
     return write
 
 
-def write_literal(graph: Graph, source: int, text: str | bytes, target: int, *, special: bool = True) -> None:
-    """Read one text between two nodes, as `literal` does."""
+def write_literal(
+    graph: Graph, source: int, text: str | bytes, target: int, *, special: bool = True
+) -> list[int]:
+    """Read one text between two nodes, as `literal` does; returns the nodes before, between and after its bytes."""
     data = text.encode() if isinstance(text, str) else text
     nodes = [source]
     for position, byte in enumerate(data):
@@ -131,6 +133,7 @@ def write_literal(graph: Graph, source: int, text: str | bytes, target: int, *, 
     if special and isinstance(text, str):
         for first, last, name in special_spans(text):
             graph.token(nodes[first], [name], nodes[last], optional=True)
+    return nodes if data else [source, target]
 
 
 def token(*texts: str) -> Part:

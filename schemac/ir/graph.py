@@ -60,8 +60,8 @@ class Graph:
     def token(self, source: int, texts: Iterable[str], target: int, *, optional: bool = False) -> None:
         """Read one special token, named by its text; several texts are alternatives.
 
-        With `optional`, a vocabulary need not have these tokens; the edge is then as if it were not there. So there must
-        be another way to `target`. In `token_edges` the texts of such an edge begin with the empty one.
+        With `optional`, a vocabulary need not have these tokens; the edge is then as if it were not there. So there
+        must be another way to `target`. In `token_edges` the texts of such an edge begin with the empty one.
         """
         self.token_edges[source].append((tuple(sorted({*texts, ""} if optional else set(texts))), target))
 

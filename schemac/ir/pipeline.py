@@ -38,7 +38,6 @@ SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
     ("remove-nullable", lambda module, _: remove_nullable(module)),
     ("eliminate-left-recursion", eliminate_left_recursion),
     ("loop-tail-calls", loop_tail_calls),
-    ("drop-left-calls", lambda module, _: drop_unproductive(module)),
     ("inline-calls", inline_calls),
     ("loop-inlined-calls", loop_tail_calls),
     ("drop-uncalled", lambda module, _: drop_unproductive(module)),

@@ -81,7 +81,7 @@ def compare_along_walks(one: Program, other: Program, generator: random.Random, 
             expected = forbidden in allowed
             assert [matcher.validate([forbidden]) for matcher in pair] == [expected, expected]
             token = generator.choice(allowed)
-            assert all([matcher.accept(token) for matcher in pair])
+            assert all(matcher.accept(token) for matcher in pair)
             if pair[0].is_terminated():
                 break
     return compared

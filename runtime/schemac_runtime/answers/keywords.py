@@ -7,6 +7,8 @@ array-form `items` with `additionalItems`, and `dependencies` mean in every draf
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +41,32 @@ def _format(draft: str) -> Keyword:
             yield _error(f"{instance!r} is not a {value!r}")
 
     return rule
+
+
+def _content_encoding(_validator: Any, value: Any, instance: Any, _schema: Any) -> Errors:
+    """Draft 7, validation section 8.3; the later drafts assert nothing."""
+    if isinstance(instance, str) and str(value).lower() == "base64" and _decoded(instance) is None:
+        yield _error(f"{instance!r} is not base64")
+
+
+def _content_media_type(_validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+    """Draft 7, validation section 8.4; the later drafts assert nothing."""
+    if not isinstance(instance, str) or str(value).lower().partition(";")[0].strip() != "application/json":
+        return
+    encoded = str(schema.get("contentEncoding")).lower() == "base64"
+    content = _decoded(instance) if encoded else instance
+    try:
+        if content is not None:  # else the other keyword objects
+            json.loads(content)
+    except (ValueError, RecursionError):
+        yield _error(f"{instance!r} does not hold a JSON document")
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
 
 
 def _is_number(instance: Any) -> bool:
@@ -285,7 +313,10 @@ def rules(draft: str, known: Mapping[str, Any]) -> dict[str, Keyword]:
         known: jsonschema's keywords of that draft.
     """
     exact = {name: rule for name, rule in _EXACT.items() if name in known}
-    return {**exact, **_EVERYWHERE, "format": _format(draft)}
+    contents: dict[str, Keyword] = {}
+    if draft == "draft7":
+        contents = {"contentEncoding": _content_encoding, "contentMediaType": _content_media_type}
+    return {**exact, **_EVERYWHERE, **contents, "format": _format(draft)}
 
 
 def is_integer(_: Any, instance: Any) -> bool:

@@ -64,7 +64,7 @@ class AnswerValidator:
     """A schema made ready for many answers; arguments as for `validate_answer`.
 
     Raises:
-        AnswerError: not a JSON Schema, an unknown dialect, or drafts mixed.
+        AnswerError: not a JSON Schema, or in an unknown dialect.
     """
 
     def __init__(self, source: Source, *, resources: Mapping[str, Any] | None = None, draft: str | None = None) -> None:
@@ -78,17 +78,17 @@ class AnswerValidator:
             source = source.source
         schema = _schema(source, "the source")
         self.draft = _draft_name(draft) if draft else _own_draft(schema) or _DEFAULT_DRAFT
-        _strip_dialects(schema, self.draft, root=True)
+        _mark_dialects(schema, self.draft)
         documents = {name: _schema(document, name) for name, document in (resources or {}).items()}
         for document in documents.values():
-            _strip_dialects(document, self.draft, root=False)
+            _mark_dialects(document, _own_draft(document, required=False) or self.draft)
         self._validator = _validator_class(self.draft)(schema, registry=_registry(schema, documents, self.draft))
 
     def problems(self, text: str | bytes, most: int = 20) -> list[Problem]:
         """What is wrong with an answer, at most `most` things.
 
         Raises:
-            AnswerError: a reference that leads nowhere, a pattern that RE2 has no means for.
+            AnswerError: a reference that leads nowhere, a pattern that RE2 has no means for, a malformed schema.
         """
         from referencing.exceptions import Unresolvable
 
@@ -104,6 +104,10 @@ class AnswerValidator:
             ) from error
         except RecursionError:
             return [Problem("nested too deep to be checked", "#")]
+        except (TypeError, LookupError, AttributeError, ArithmeticError, ValueError) as error:
+            raise AnswerError(
+                f"the schema is malformed ({error!r})", hint="compile it first, which checks it"
+            ) from error
 
 
 def _problem(error: Any) -> Problem:
@@ -141,41 +145,44 @@ def _draft_of(uri: str) -> str | None:
     return next((draft for draft, uris in _DRAFTS.items() if bare in uris), None)
 
 
-def _own_draft(schema: Any) -> str | None:
+def _own_draft(schema: Any, required: bool = True) -> str | None:
     if not isinstance(schema, dict) or not isinstance(schema.get("$schema"), str):
         return None
     draft = _draft_of(schema["$schema"])
-    if draft is None:
+    if draft is None and required:
         raise AnswerError(f"the dialect {schema['$schema']!r} is not known", place="#/$schema", construct="$schema")
     return draft
 
 
-def _strip_dialects(document: Any, draft: str, root: bool) -> None:
-    """Take every `$schema` out, in place: jsonschema would go on with its own keywords below one.
+def _mark_dialects(document: Any, draft: str) -> None:
+    """Let every `$schema` name our keywords for its draft, in place: jsonschema takes the validator class from there.
 
-    Raises:
-        AnswerError: a part is written in another draft.
+    Args:
+        document: a schema.
+        draft: of its root; an inner `$schema` that is not known changes nothing.
     """
-    # (value, place, whether it is a schema or schemas by name)
-    stack: list[tuple[Any, str, bool]] = [(document, "#", True)]
+    # (value, whether it is a schema and no map from names to schemas)
+    stack: list[tuple[Any, bool]] = [(document, True)]
     while stack:
-        value, place, is_schema = stack.pop()
+        value, is_schema = stack.pop()
         if isinstance(value, list):
-            stack.extend((item, f"{place}/{index}", True) for index, item in enumerate(value))
+            stack.extend((item, True) for item in value)
         if not isinstance(value, dict):
             continue
-        dialect = value.get("$schema") if is_schema else None
-        if isinstance(dialect, str):
-            found = _draft_of(dialect)
-            if found != draft and not (root and place == "#"):
-                raise AnswerError(
-                    f"a part is written in {found or dialect}, the schema in {draft}", place=place, construct="$schema",
-                    hint="answers are checked under one draft only",
-                )  # fmt: skip
-            del value["$schema"]
+        if is_schema and isinstance(dialect := value.get("$schema"), str):
+            found = draft if value is document else _draft_of(dialect)
+            if found is None:
+                del value["$schema"]
+            else:
+                _validator_class(found)
+                value["$schema"] = _dialect(found)
         for name, member in value.items():
             if not is_schema or name not in _DATA:
-                stack.append((member, f"{place}/{name}", not (is_schema and name in _BY_NAME)))
+                stack.append((member, not (is_schema and name in _BY_NAME)))
+
+
+def _dialect(draft: str) -> str:
+    return f"urn:schemac:{draft}"
 
 
 def _specification(draft: str) -> Any:
@@ -188,9 +195,12 @@ def _registry(schema: Any, documents: Mapping[str, Any], draft: str) -> Any:
     """Everything that references may reach; nothing is retrieved."""
     from jsonschema_specifications import REGISTRY
 
-    specification = _specification(draft)
-    resources = {name: specification.create_resource(document) for name, document in documents.items()}
-    base = specification.create_resource(schema).id()
+    resources = {}
+    for name, document in documents.items():
+        dialect = document.get("$schema") if isinstance(document, dict) else None
+        own = dialect.removeprefix(_dialect("")) if isinstance(dialect, str) else draft
+        resources[name] = _specification(own).create_resource(document)
+    base = _specification(draft).create_resource(schema).id()
     if base is not None:  # a relative name counts from the schema's own identifier too
         for name in documents:
             resources.setdefault(urljoin(base, name), resources[name])
@@ -211,4 +221,6 @@ def _validator_class(draft: str) -> Any:
     types = kind.TYPE_CHECKER
     if draft != "draft4":  # where 1.0 is no integer
         types = types.redefine("integer", is_integer)
-    return jsonschema.validators.extend(kind, rules(draft, kind.VALIDATORS), type_checker=types)
+    exact: Any = jsonschema.validators.extend(kind, rules(draft, kind.VALIDATORS), type_checker=types)
+    exact.META_SCHEMA = {"id": _dialect(draft), "$id": _dialect(draft)}
+    return jsonschema.validators.validates(f"schemac {draft}")(exact)

@@ -38,6 +38,7 @@ def grammar_module(rules: Mapping[str, Rule], root: str, budget: Budget, notes: 
         SourceError: a rule that nobody defines is referred to.
         BudgetExceeded: `procedures`, `states`, `regex_states`.
     """
+    _check_references(rules)
     with budget.at(rules[root].place):
         return _Lowering(rules, budget).module(root, notes)
 
@@ -50,7 +51,8 @@ class _Lowering:
         self._number: dict[str, int] = {}
         self._pending: list[tuple[int, Expression, str, str]] = []  # (procedure, expression, name, place)
         self._repeated: dict[int, int] = {}  # id of an expression -> its procedure
-        self._bytes: dict[object, Dfa] = {}
+        self._encoded: dict[CharSet | Dfa, Dfa] = {}  # languages over code points -> over bytes
+        self._name = ""
 
     def module(self, root: str, notes: Notes) -> Module:
         self._rule(root)
@@ -97,8 +99,6 @@ class _Lowering:
             elif isinstance(expression, Language):
                 self._write_language(graph, expression.dfa, source, target)
             elif isinstance(expression, Reference):
-                if expression.name not in self._rules:
-                    raise SourceError("there is no such rule", place=expression.place, construct=expression.name)
                 graph.call(source, self._rule(expression.name), target)
             elif isinstance(expression, Tokens):
                 graph.token(source, expression.labels, target)
@@ -150,19 +150,27 @@ class _Lowering:
 
     def _write_language(self, graph: Graph, language: CharSet | Dfa, source: int, target: int) -> None:
         """Read a text of a language over code points, or one character of a set."""
-        if isinstance(language, CharSet):
-            if language and language.ranges[-1][1] < 128:
-                for low, high in language:
-                    graph.byte(source, low, high, target)
-                return
-            encoded = self._bytes.get(language)
-            if encoded is None:
-                symbols = Dfa.symbols(language, CODE_POINTS)
-                encoded = self._bytes[language] = utf8_language(symbols, self._budget)
-        else:
-            encoded = self._bytes.get(id(language))
-            if encoded is None:
-                encoded = self._bytes[id(language)] = utf8_language(language, self._budget)
-                self._bytes[id(language), "kept alive"] = language
+        if isinstance(language, CharSet) and language and language.ranges[-1][1] < 128:
+            for low, high in language:
+                graph.byte(source, low, high, target)
+            return
+        encoded = self._encoded.get(language)
+        if encoded is None:
+            dfa = language if isinstance(language, Dfa) else Dfa.symbols(language, CODE_POINTS)
+            encoded = self._encoded[language] = utf8_language(dfa, self._budget)
         self._budget.spend("states", encoded.size)
         graph.language(source, encoded, target)
+
+
+def _check_references(rules: Mapping[str, Rule]) -> None:
+    for rule in rules.values():
+        stack: list[Expression] = [rule.body]
+        while stack:
+            expression = stack.pop()
+            if isinstance(expression, Reference):
+                if expression.name not in rules:
+                    raise SourceError("there is no such rule", place=expression.place, construct=expression.name)
+            elif isinstance(expression, (Sequence, Choice)):
+                stack += reversed(expression.parts)
+            elif isinstance(expression, Repeat):
+                stack.append(expression.body)

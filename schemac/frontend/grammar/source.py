@@ -51,9 +51,9 @@ class Source:
         self, kind: type[_Error], reason: str, begin: int, end: int | None, construct: str | None, hint: str | None
     ) -> _Error:
         if construct is None and end is not None and end > begin:
-            construct = self.text[begin:end].partition("\n")[0]
-            if len(construct) > _EXCERPT:
-                construct = construct[:_EXCERPT] + "..."
+            construct = self.text[begin : min(end, begin + _EXCERPT + 1)].partition("\n")[0]
+        if construct and len(construct) > _EXCERPT:
+            construct = construct[:_EXCERPT] + "..."
         return kind(reason, place=self.place(begin), construct=construct or None, hint=hint)
 
 

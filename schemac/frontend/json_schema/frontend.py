@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from schemac.budget import Budget
 from schemac.errors import SourceError
 from schemac.frontend.json_schema.formats import format_language
@@ -39,7 +41,30 @@ def json_schema_module(
     """
     options = options or JsonSchemaOptions()
     budget = budget or Budget()
-    warn = warn or _ignore
+    prepared = prepare(source, options, budget, warn or _ignore)
+    lowering = Lowering(prepared.types, Layout(options.whitespace), budget)
+    return lowering.module(prepared.translation.root(prepared.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A schema that has been read and indexed, with what translates any part of it.
+
+    Attributes:
+        root: the loaded schema.
+        references: where names in it lead.
+        types: splits formulas; has the store of formulas.
+        translation: of `root` and of each subschema, as an object that is part of it.
+    """
+
+    root: object
+    references: References
+    types: Types
+    translation: Translation
+
+
+def prepare(source: object, options: JsonSchemaOptions, budget: Budget, warn: Warn) -> Prepared:
+    """Read a schema, with arguments and errors as `json_schema_module`."""
     root = load(source, budget)
     if not is_schema(root):
         raise SourceError("not a schema: expected an object, true or false", place="#")
@@ -48,8 +73,7 @@ def json_schema_module(
     formulas = Formulas(budget)
     types = Types(formulas, budget)
     translation = Translation(references, formulas, budget, warn, options.strict, _knows_format, types.matches)
-    lowering = Lowering(types, Layout(options.whitespace), budget)
-    return lowering.module(translation.root(root))
+    return Prepared(root, references, types, translation)
 
 
 def _knows_format(name: str, draft: str) -> bool:

@@ -19,6 +19,7 @@ def key_order(formulas: Formulas, formula: int) -> tuple[str, ...]:
     """
     sequences: list[list[str]] = []
     named: dict[str, None] = {}
+    seen: set[int] = set()
     stack: list[tuple[int, list[str] | None]] = [(formula, None)]
     while stack:
         current, sequence = stack.pop()
@@ -26,6 +27,10 @@ def key_order(formulas: Formulas, formula: int) -> tuple[str, ...]:
             sequence = []
             sequences.append(sequence)
         node = formulas.nodes[current]
+        if node[0] in ("and", "or"):
+            if current in seen:  # formulas share parts; each tells its keys once
+                continue
+            seen.add(current)
         if node[0] == "and":
             stack.extend((part, sequence) for part in reversed(node[1]))
         elif node[0] == "or":

@@ -44,7 +44,7 @@ def load(source: object, budget: Budget) -> object:
     elif isinstance(source, str):
         budget.spend("source_bytes", len(source))
     else:
-        return _from_data(source)
+        return _from_data(source, budget)
     return _from_text(source)
 
 
@@ -171,13 +171,14 @@ def _find_duplicate(text: str, key: str) -> str | None:
     return None
 
 
-def _from_data(source: object) -> object:
+def _from_data(source: object, budget: Budget) -> object:
     """Copy Python data, floats to the decimals they print as; checks types and depth without recursion."""
     result: list[object] = [None]
     # (value, container, key or index, depth, place)
     stack: list[tuple[object, object, str | int, int, str]] = [(source, result, 0, 0, "#")]
     while stack:
         value, container, where, depth, place = stack.pop()
+        budget.spend("source_bytes", 8, place="#")  # about what a value takes as text
         copied: object
         if isinstance(value, dict):
             children: dict[str, object] = dict.fromkeys(value)  # keeps the order although the stack reverses it

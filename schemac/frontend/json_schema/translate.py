@@ -13,6 +13,7 @@ from typing import Any
 
 from schemac.budget import Budget
 from schemac.errors import SourceError
+from schemac.frontend.json_schema.contents import content_pattern
 from schemac.frontend.json_schema.evaluated import Evaluated
 from schemac.frontend.json_schema.formula import (
     ARRAY,
@@ -248,6 +249,12 @@ def _format(r: _Reader) -> Iterator[int]:
     yield from r.translation._format(r.value, r.draft, r.place)
 
 
+def _content(r: _Reader) -> Iterator[int]:
+    pattern = content_pattern(r.name, r.value, r.draft, r.place)
+    if pattern is not None:
+        yield r.lit(STRING, "pattern", pattern)
+
+
 def _items(r: _Reader) -> Iterator[int]:
     if isinstance(r.value, list):  # the tuple form, `prefixItems` since 2020-12; read wherever people write it
         yield from (r.lit(ARRAY, "item", index, r.sub(item)) for index, item in enumerate(r.value))
@@ -398,6 +405,8 @@ _RULES: dict[str, Callable[[_Reader], Iterator[int]]] = {
     "maxLength": _max_length,
     "pattern": _pattern,
     "format": _format,
+    "contentEncoding": _content,
+    "contentMediaType": _content,
     "items": _items,
     "additionalItems": _additional_items,
     "prefixItems": _prefix_items,

@@ -40,11 +40,12 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """`low` to `high` (None: any number of) times the body."""
+    """`low` to `high` (None: any number of) times the body; `lazy`: as few times as possible, see `lazy`."""
 
     body: Node
     low: int
     high: int | None
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +92,8 @@ def _joined(left: Node, right: Chars | Repeat) -> Node | None:
     """One repetition for two neighbours, at least one of them a repetition, of the same character set."""
     one = left.body if isinstance(left, Repeat) else left
     two = right.body if isinstance(right, Repeat) else right
+    if (isinstance(left, Repeat) and left.lazy) or (isinstance(right, Repeat) and right.lazy):
+        return None
     if (one is left and two is right) or not isinstance(one, Chars) or not isinstance(two, Chars):
         return None
     if one.symbols != two.symbols:
@@ -119,7 +122,7 @@ def alternate(parts: Iterable[Node]) -> Node:
     return flat[0] if len(flat) == 1 else Alternation(tuple(flat))
 
 
-def repeat(body: Node, low: int, high: int | None) -> Node:
+def repeat(body: Node, low: int, high: int | None, *, lazy: bool = False) -> Node:
     """`low` to `high` times the body; nested repetitions become one where that is the same."""
     low, high = min(low, MANY), None if high is None else min(high, MANY)
     if high == 0 or (isinstance(body, Concat) and not body.parts):
@@ -128,7 +131,9 @@ def repeat(body: Node, low: int, high: int | None) -> Node:
         return body
     if isinstance(body, (Anchor, Look)):
         return EMPTY if low == 0 else body
-    if isinstance(body, Repeat):
+    if lazy and low != high:
+        return Repeat(body, low, high, True)
+    if isinstance(body, Repeat) and not body.lazy:
         least, most = body.low, body.high
         # The counts least*k..most*k, for k in low..high, must leave no gap; it would be widest after k = low.
         if low == high or (least <= 1 if low == 0 else most is None or low * (most - least) >= least - 1):

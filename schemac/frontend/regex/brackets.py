@@ -57,7 +57,7 @@ def read_class(scanner: Scanner) -> CharSet:
     levels: list[_Level] = []
     _open(scanner, levels)
     while True:
-        scanner.skip_space()
+        _skip_space(scanner)
         level = levels[-1]
         if scanner.done():
             hint = r"write \[ for a bracket" if len(levels) > 1 or scanner.position - level.begin == 1 else None
@@ -69,18 +69,24 @@ def read_class(scanner: Scanner) -> CharSet:
             if not levels:
                 return result
             levels[-1].items += result.ranges
-        elif char == "[" and not scanner.ecma:
+        elif char == "[" and scanner.rust:
             posix = _posix(scanner)
             if posix is None:
                 _open(scanner, levels)
             else:
                 level.items += _folded(scanner, posix).ranges
-        elif not scanner.ecma and scanner.text[scanner.position : scanner.position + 2] in _OPERATORS:
+        elif scanner.rust and scanner.text[scanner.position : scanner.position + 2] in _OPERATORS:
             operator = scanner.text[scanner.position : scanner.position + 2]
             level.left, level.items, level.operator = level.value(), [], operator
             scanner.position += 2
         else:
             level.items += _folded(scanner, _item(scanner)).ranges
+
+
+def _skip_space(scanner: Scanner) -> None:
+    """Step over white space under the flag x; in Python, that in a class is meant."""
+    if not scanner.python:
+        scanner.skip_space()
 
 
 def _open(scanner: Scanner, levels: list[_Level]) -> None:
@@ -133,17 +139,17 @@ def _item(scanner: Scanner) -> CharSet:
     """Read a character, a range or an escaped class."""
     begin = scanner.position
     low = _member(scanner)
-    scanner.skip_space()
+    _skip_space(scanner)
     if scanner.peek() != "-" or scanner.peek(1) in ("]", ""):
         return _as_set(low)
-    if not scanner.ecma and scanner.peek(1) == "-":
+    if scanner.rust and scanner.peek(1) == "-":
         return _as_set(low)  # the operator --
     if not isinstance(low, int):
         # A class cannot start a range, so that the hyphen is one (ECMA-262, Annex B.1.2; RE2 agrees).
         return low
     scanner.position += 1
-    scanner.skip_space()
-    if not scanner.ecma and scanner.peek() == "[":
+    _skip_space(scanner)
+    if scanner.rust and scanner.peek() == "[":
         return CharSet.of(low, 0x2D)
     high = _member(scanner)
     if not isinstance(high, int):

@@ -60,9 +60,9 @@ def read_escape(scanner: Scanner, in_class: bool) -> int | CharSet | Node:
             return ord(scanner.text[scanner.position - 1]) % 32
     elif letter == "a":
         return 7
-    elif not in_class and letter in "Az":
+    elif not in_class and letter in ("AzZ" if scanner.python else "Az"):
         return Anchor("start" if letter == "A" else "end")
-    elif letter in "<>":
+    elif letter in "<>" and scanner.rust:
         raise scanner.unsupported("engines differ on this escape", begin, hint=rf"write {letter} or \b")
     if letter in _LETTERS:
         hint = _ELSEWHERE.get(letter, f"write {letter} or, for a backslash, \\\\{letter}")
@@ -75,22 +75,27 @@ def read_escape(scanner: Scanner, in_class: bool) -> int | CharSet | Node:
 def _perl_class(scanner: Scanner, letter: str) -> CharSet:
     r"""``\d \w \s`` and their complements."""
     if scanner.ecma:
-        word = classes.ASCII_WORD
+        ascii_word = classes.ASCII_WORD
         if letter in "wW" and scanner.flags.ignore_case:
-            word = classes.fold(word)  # WordCharacters, clause 22.2.2.9.3
-        found = {"d": classes.ASCII_DIGIT, "w": word}.get(letter.lower()) or classes.ecma_white_space()
+            ascii_word = classes.fold(ascii_word)  # WordCharacters, clause 22.2.2.9.3
+        found = {"d": classes.ASCII_DIGIT, "w": ascii_word}.get(letter.lower()) or classes.ecma_white_space()
     else:
-        found = {"d": classes.digit, "w": classes.word, "s": classes.white_space}[letter.lower()]()
+        word, space = (
+            (classes.python_word, classes.python_white_space)
+            if scanner.python
+            else (classes.word, classes.white_space)
+        )
+        found = {"d": classes.digit, "w": word, "s": space}[letter.lower()]()
     return SCALARS - found if letter.isupper() else found
 
 
 def _boundary(scanner: Scanner, letter: str, in_class: bool, begin: int) -> int | Node:
-    r"""``\b`` and ``\B``; in a class of ECMA-262, ``\b`` is a backspace."""
+    r"""``\b`` and ``\B``; in a class of ECMA-262 and Python, ``\b`` is a backspace."""
     if in_class:
-        if letter == "b" and scanner.ecma:
+        if letter == "b" and not scanner.rust:
             return 8
         raise scanner.wrong("a word boundary is no character", begin, hint=r"write \x08 for a backspace")
-    if not scanner.ecma and scanner.peek() == "{":
+    if scanner.rust and scanner.peek() == "{":
         scanner.until("}")
         raise scanner.unsupported("only plain word boundaries are known", begin, hint=r"write \b with a lookaround")
     return Anchor("boundary" if letter == "b" else "not_boundary", _perl_class(scanner, "w"))

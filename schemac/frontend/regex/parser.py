@@ -1,14 +1,16 @@
 r"""From pattern text to syntax tree, without recursion.
 
-Two dialects:
+Three dialects:
 
 - ``rust``: the syntax of RE2 and Rust's `regex`, plus lookaround. ``\d \w \s \b`` know all of Unicode, as in Rust.
 - ``ecma``: ECMA-262 with the flag u, as JSON Schema recommends, and where Annex B lets ``{``, ``}``, ``]`` and
   escaped punctuation stand for themselves. ``\d \w \b`` are ASCII. Inline flags come as ``(?i:...)`` (ECMA-262, 2025
   edition) or, as other engines have it, once at the start of the pattern.
+- ``python``: the syntax of Python's `re`, plus ``\p``, as Lark's terminals have it. ``\d \w \s \b`` know all of Unicode
+  in Python's way.
 
-Lazy quantifiers match the same texts as greedy ones. Possessive quantifiers, atomic groups, backreferences,
-conditionals and recursion are refused.
+Lazy quantifiers match the same texts as greedy ones; in the python dialect, the tree tells them apart. Possessive
+quantifiers, atomic groups, backreferences, conditionals and recursion are refused.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def parse(text: str, *, dialect: Dialect, flags: str = "", place: str = "") -> N
 
     Args:
         text: the pattern, without delimiters.
-        dialect: ``rust`` or ``ecma``.
+        dialect: ``rust``, ``ecma`` or ``python``.
         flags: letters that hold for the whole pattern: i, m, s, and of the rust dialect x.
         place: where the pattern stands, for errors; ``line:column`` within it is appended.
 
@@ -144,7 +146,7 @@ class _Parser(Scanner):
 
     def _escape(self) -> None:
         begin = self.position
-        if not self.ecma and self.take("\\Q"):
+        if self.rust and self.take("\\Q"):
             quoted = self.until("\\E")
             if quoted is None:
                 quoted, self.position = self.text[self.position :], len(self.text)
@@ -178,9 +180,9 @@ class _Parser(Scanner):
         if self.text[end : end + 1] != "}" or "," in high or not (low or high):
             return None
         self.position = end + 1
-        if not low:
+        if not low and not self.python:
             raise self.unsupported("engines differ on this quantifier", begin, hint=f"write {{0,{high}}}")
-        least = _number(low)
+        least = _number(low or "0")
         most = least if not comma else _number(high) if high else None
         if most is not None and most < least:
             raise self.wrong("this quantifier is upside down", begin)
@@ -191,14 +193,15 @@ class _Parser(Scanner):
         if not self._repeatable:
             raise self.wrong("there is nothing to repeat here", begin, hint="escape it with a backslash")
         self.skip_space()
+        lazy = False
         if self.take("?"):
-            pass  # lazy: another match, the same texts
+            lazy = self.python  # another match, the same texts
         elif self.take("+"):
             raise self.unsupported(
                 "possessive quantifiers are not known", begin, hint="leave out the +, or use a lookahead"
             )
         items = self._groups[-1].items
-        items[-1] = ast.repeat(items[-1], low, high)
+        items[-1] = ast.repeat(items[-1], low, high, lazy=lazy)
         self._repeatable = False
 
     # -- groups -------------------------------------------------------------------------------------------------
@@ -242,6 +245,10 @@ class _Parser(Scanner):
             raise self.unsupported("atomic groups are not known", begin, hint="write (?:...) or use a lookahead")
         if self.take("("):
             raise self.unsupported("conditionals are not known", begin, hint="write out both alternatives")
+        if self.python and self.take("#"):
+            if self.until(")") is None:
+                raise self.wrong("this comment never ends", begin)
+            return True
         if self.take("#"):
             raise self.unsupported("comment groups are not known", begin, hint="leave it out")
         return self._inline_flags(begin)
@@ -255,7 +262,7 @@ class _Parser(Scanner):
             self.position += 1
             if letter == "-" and value:
                 value = False
-            elif letter in ("ims" if self.ecma else "imsxU"):
+            elif letter in {"ecma": "ims", "rust": "imsxU", "python": "imsx"}[self.dialect]:
                 seen = True
                 if letter != "U":  # swaps greedy and lazy: the same texts
                     flags = flags.with_letter(letter, value)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from schemac.errors import SourceError, UnsupportedError
 
-Dialect = Literal["rust", "ecma"]
+Dialect = Literal["rust", "ecma", "python"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Scanner:
 
     Args:
         text: the pattern.
-        dialect: ``rust`` or ``ecma``.
+        dialect: ``rust``, ``ecma`` or ``python``.
         place: where the pattern is in its source, as a prefix of the places in errors.
     """
 
@@ -50,6 +50,16 @@ class Scanner:
     def ecma(self) -> bool:
         """Whether ECMA-262 is read."""
         return self.dialect == "ecma"
+
+    @property
+    def rust(self) -> bool:
+        """Whether the syntax of RE2 and Rust is read."""
+        return self.dialect == "rust"
+
+    @property
+    def python(self) -> bool:
+        """Whether the syntax of Python's `re` is read."""
+        return self.dialect == "python"
 
     def place(self, position: int) -> str:
         """The line and column (from 1, in characters) of a position."""

@@ -174,6 +174,23 @@ def white_space() -> CharSet:
 
 
 @cache
+def python_word() -> CharSet:
+    r"""``\w`` of Python: letters and numbers (`str.isalnum`) and the underscore."""
+    result = CharSet.of(0x5F)
+    for name in ("L", "N"):
+        part = category(name)
+        assert part is not None
+        result = result | part
+    return result
+
+
+@cache
+def python_white_space() -> CharSet:
+    r"""``\s`` of Python: `str.isspace`, which has the information separators too."""
+    return white_space() | CharSet.of((0x1C, 0x1F))
+
+
+@cache
 def ecma_white_space() -> CharSet:
     r"""``\s`` of ECMA-262: WhiteSpace (clause 12.2) and LineTerminator (12.3)."""
     spaces = category("Zs")

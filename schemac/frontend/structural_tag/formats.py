@@ -144,6 +144,6 @@ class SeparatedTags:
 
 
 Format = (
-    ConstString | JsonSchema | Regex | Grammar | AnyText | Sequence | Or | Repeat | Token | Tag | TriggeredTags | Dispatch
-    | SeparatedTags
+    ConstString | JsonSchema | Regex | Grammar | AnyText | Sequence | Or | Repeat | Token | Tag | TriggeredTags
+    | Dispatch | SeparatedTags
 )

@@ -153,16 +153,16 @@ class _Trie:
     def __init__(self, markers: Sequence[bytes], excludes: Sequence[bytes], budget: Budget) -> None:
         self.depth = [0]
         self._children: list[dict[int, int]] = [{}]
-        ends = [(self._add(text, budget), text) for text in (*markers, *excludes)]
+        ends = [self._add(text, budget) for text in (*markers, *excludes)]
         size = len(self.depth)
         self.rows = np.zeros((size, 256), dtype=np.int32)
         self._fail = [0] * size
         self.excluded = [False] * size
         self.marker_depth = [0] * size
-        for end, text in ends[len(markers) :]:
+        for end in ends[len(markers) :]:
             self.excluded[end] = True
-        for _, text in ends[: len(markers)]:
-            for node in self._path(text):
+        for marker in markers:
+            for node in self._path(marker):
                 self.marker_depth[node] = self.depth[node]
         queue = [0]
         for node in queue:  # grows while we walk it: breadth-first, so that the rows of shorter texts are there
@@ -198,10 +198,8 @@ class _Trie:
 
     def node(self, text: bytes) -> int:
         """The node of a beginning of a text looked for."""
-        here = 0
-        for here in self._path(text):
-            pass
-        return here
+        *_, last = self._path(text)
+        return last
 
     def suffixes(self, node: int) -> Iterator[int]:
         """The node, and those of all shorter ends of its text, the empty one last."""

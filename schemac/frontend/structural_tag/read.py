@@ -33,6 +33,9 @@ from schemac.frontend.structural_tag.xml_styles import STYLES
 
 Json = dict[str, object]
 
+#: Deepest nesting of formats, in parts of their JSON pointer; the stages after this one nest as they do.
+MAX_PARTS = 120
+
 
 def read_structural_tag(source: object, budget: Budget) -> Format:
     """The format that JSON text, or the data it stands for, describes.
@@ -70,6 +73,8 @@ def _structure(value: object, place: str) -> Tag:
 
 def _format(value: object, place: str) -> Format:
     item = _object(value, place)
+    if place.count("/") > MAX_PARTS:
+        raise SourceError("formats are nested too deep", place=place, hint="flatten sequences and alternatives")
     kind = item.get("type")
     if kind is None and {"begin", "content", "end"} <= item.keys():
         kind = "tag"
@@ -159,7 +164,10 @@ def _sequence(item: Json, place: str) -> Format:
 
 def _or(item: Json, place: str) -> Format:
     _known(item, place, ("elements",))
-    return Or(tuple(_format(element, at) for element, at in _items(item, "elements", place)))
+    elements = _items(item, "elements", place)
+    if not elements:
+        raise SourceError("there is nothing to choose from", place=f"{place}/elements", construct="or")
+    return Or(tuple(_format(element, at) for element, at in elements))
 
 
 def _repeated(low: int, high: int | None) -> Callable[[Json, str], Format]:

@@ -115,7 +115,8 @@ class _Closures:
 
     def of(self, node: int) -> tuple[int, ...]:
         """The closure of a node, shared along chains of single epsilons (the ends of rules in rules in rules)."""
-        graph, memo, chain = self._graph, self._memo, []
+        graph, memo = self._graph, self._memo
+        chain: list[int] = []
         while node not in memo and len(chain) < len(graph) and self._passes(node):
             chain.append(node)
             node = graph.epsilons[node][0]

@@ -24,7 +24,8 @@ def loop_tail_calls(module: Module, budget: Budget) -> Module:
     for number, procedure in enumerate(module.procedures):
         graph = _with_loops(procedure.graph, number)
         budget.check_time(place=procedure.place)
-        procedures.append(Procedure(procedure.name, procedure.place, graph))
+        same = graph is procedure.graph
+        procedures.append(procedure if same else Procedure(procedure.name, procedure.place, graph))
     return Module(tuple(procedures))
 
 
