@@ -20,19 +20,20 @@ WANDER_STEPS = 120
 
 
 def sample_bytes(automaton: Automaton, seed: int) -> bytes:
-    """One text, byte by byte, where no linked program or vocabulary is at hand."""
+    """One text, byte by byte, where no linked program or vocabulary is at hand. Special tokens are written as text."""
     generator = random.Random(seed)
     recognizer = Recognizer(automaton)
     places, text = recognizer.start(), bytearray()
     while True:
         wander = len(text) < WANDER_STEPS and generator.random() > HOMING
-        if recognizer.ended(places) and (not wander or generator.random() < 0.5 or not recognizer.allowed(places)):
+        allowed: list[int | str] = [*recognizer.allowed(places), *recognizer.allowed_tokens(places)]
+        if recognizer.ended(places) and (not wander or generator.random() < 0.5 or not allowed):
             return bytes(text)
-        byte = generator.choice(recognizer.allowed(places)) if wander else recognizer.nearest(places)
-        if byte is None:
+        read = generator.choice(allowed) if wander else recognizer.nearest(places)
+        if read is None:
             return bytes(text)
-        text.append(byte)
-        places = recognizer.step(places, byte)
+        text += read.encode() if isinstance(read, str) else bytes([read])
+        places = recognizer.step(places, read)
 
 
 def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary, seed: int) -> list[int]:
@@ -51,6 +52,7 @@ def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary
     mask = allocate_bitmask(1, program.vocab_size)
     places: list[Place] = recognizer.start()
     chosen: list[int] = []
+    names = {vocabulary.special[text]: text for text in automaton.labels if text in vocabulary.special}
     while not matcher.is_terminated():
         matcher.fill_bitmask(mask)
         allowed = np.flatnonzero(unpack(mask, program.vocab_size)[0])
@@ -61,29 +63,37 @@ def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary
         elif wander:
             token = int(allowed[generator.randrange(len(allowed))])
         else:
-            token = _homing_token(recognizer, places, vocabulary, allowed)
+            token = _homing_token(recognizer, places, vocabulary, allowed, names)
         if not matcher.accept(token):
             raise AssertionError(f"the mask allows token {token} and the matcher refuses it")
         chosen.append(token)
-        for byte in vocabulary.tokens[token] or b"":
-            places = recognizer.step(places, byte)
+        places = _after(recognizer, places, vocabulary, token, names)
     return chosen
 
 
+def _after(
+    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, token: int, names: dict[int, str]
+) -> list[Place]:
+    """The places after a token, ordinary or named."""
+    if token in names:
+        return recognizer.step(places, names[token])
+    for byte in vocabulary.tokens[token] or b"":
+        places = recognizer.step(places, byte)
+    return places
+
+
 def _homing_token(
-    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, allowed: np.ndarray
+    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, allowed: np.ndarray, names: dict[int, str]
 ) -> int:
     """The allowed token with the fewest bytes left after it; the next byte of a shortest way, where that is a token."""
-    byte = recognizer.nearest(places)
-    if byte is not None:
-        for token in vocabulary.ids_of(bytes([byte])):
+    read = recognizer.nearest(places)
+    if read is not None:
+        for token in [vocabulary.special[read]] if isinstance(read, str) else vocabulary.ids_of(bytes([read])):
             if token in allowed:
                 return token
     best = (float("inf"), -1)
     for token in allowed.tolist():
-        here = places
-        for value in vocabulary.tokens[token] or b"":
-            here = recognizer.step(here, value)
+        here = _after(recognizer, places, vocabulary, token, names)
         if here:
             best = min(best, (min(recognizer.remaining(state, stack) for state, stack in here), token))
     return best[1] if best[1] >= 0 else int(allowed[0])

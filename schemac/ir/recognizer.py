@@ -64,6 +64,7 @@ class Recognizer:
         self._accepting = automaton.accepting.tolist()
         self._byte_class = automaton.byte_class.tolist()
         self._calls = [list(automaton.calls(state)) for state in range(automaton.states)]
+        self._label = {text: automaton.byte_classes + index for index, text in enumerate(automaton.labels)}
 
     def start(self) -> list[Place]:
         """Where every text starts."""
@@ -84,9 +85,9 @@ class Recognizer:
                     pending.append(place)
         return list(found)
 
-    def step(self, places: list[Place], byte: int) -> list[Place]:
-        """The places after one byte; empty if none can read it."""
-        symbol = self._byte_class[byte]
+    def step(self, places: list[Place], read: int | str) -> list[Place]:
+        """The places after one byte, or after the special token of a text; empty if none can read it."""
+        symbol = self._label[read] if isinstance(read, str) else self._byte_class[read]
         next_state = self.automaton.next_state
         after = [(int(target), stack) for state, stack in places if (target := next_state[state, symbol]) >= 0]
         return self.closure(after)
@@ -103,15 +104,25 @@ class Recognizer:
         found: list[int] = np.flatnonzero(symbols[self.automaton.byte_class]).tolist()
         return found
 
-    def nearest(self, places: list[Place]) -> int | None:
-        """The byte to read next on a shortest way to the end, or None where the text can end (or must)."""
+    def allowed_tokens(self, places: list[Place]) -> list[str]:
+        """The special tokens that can be read next, without those that a vocabulary need not have."""
+        return [
+            text
+            for text, symbol in self._label.items()
+            if text not in self.automaton.optional_labels
+            and any(self.automaton.next_state[state, symbol] >= 0 for state, _ in places)
+        ]
+
+    def nearest(self, places: list[Place]) -> int | str | None:
+        """What to read next on a shortest way to the end, a byte or a token; None where the text can end (or must)."""
         if self.ended(places):
             return None
-        best: tuple[float, int] | None = None
-        for byte in self.allowed(places):
-            after = self.step(places, byte)
-            rank = (min(self.remaining(state, stack) for state, stack in after), byte)
-            best = rank if best is None or rank < best else best
+        best: tuple[float, int | str] | None = None
+        choices: list[int | str] = [*self.allowed(places), *self.allowed_tokens(places)]
+        for read in choices:
+            length = min(self.remaining(state, stack) for state, stack in self.step(places, read))
+            if best is None or length < best[0]:
+                best = length, read
         return None if best is None else best[1]
 
     def remaining(self, state: int, stack: Stack) -> float:
@@ -124,9 +135,14 @@ class Recognizer:
 
     @cached_property
     def distance(self) -> npt.NDArray[np.float64]:
-        """float64 [N]: the fewest bytes from each state to an end of its procedure (tokens count as one byte)."""
+        """float64 [N]: the fewest bytes from each state to an end of its procedure.
+
+        Special tokens count as one byte; those that a vocabulary need not have are left out.
+        """
         a = self.automaton
         source, symbol = np.nonzero(a.next_state >= 0)
+        needed = ~np.isin(symbol, [self._label[text] for text in a.optional_labels])
+        source, symbol = source[needed], symbol[needed]
         target = a.next_state[source, symbol]
         caller = np.repeat(np.arange(a.states), np.diff(a.call_start))
         distance = np.where(a.accepting, 0.0, np.inf)

@@ -6,6 +6,8 @@ import itertools
 import random
 import re
 import time
+import unicodedata
+import warnings
 
 import pytest
 
@@ -22,16 +24,18 @@ def language(pattern: str, flags: str = "") -> Dfa:
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"\d", r"\D", r"\s", r"\S", r".", r"[^\n]", r"[\w.-]", r"[]a]", r"[^]a]", r"[[a]", r"[a&&b]", r"[a--b]",
+        r"\d", r"\D", r"\s", r"\S", r".", r"[^\n]", r"[\w.-]", r"[]a]", r"[^]a]", r"[[a]", r"[a&&b]",
         r"[a~~b]", r"[\b]", r"[\]\[]", r"\<", r"\/", r"\"", r"\-", r"\a\f\n\r\t\v"[:2], r"[ -~]", r"[[:alpha:]",
         r"\x41", r"\u0041", r"\U00000041", r"[\x00-\x1f]", r"\0", r"[+\-*]", r"[a-]", r"[-a]", r"{", r"}", r"]",
     ],
 )  # fmt: skip
 def test_classes_and_escapes_are_those_of_python(pattern: str) -> None:
-    dfa, compiled = language(pattern), re.compile(pattern)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of sets in sets
+        dfa, compiled = language(pattern), re.compile(pattern)
     codes = [*range(0x3000), *range(0xFE00, 0x10500, 3), *range(0x1D400, 0x1D900, 7)]
     for code in codes:
-        if not 0xD800 <= code <= 0xDFFF:
+        if unicodedata.category(chr(code)) not in ("Cs", "Cn"):  # Python may know an older version of Unicode
             assert dfa.accepts([code]) == (compiled.fullmatch(chr(code)) is not None), hex(code)
 
 
@@ -48,7 +52,7 @@ def test_word_characters_are_those_of_python() -> None:
     ("pattern", "letters"),
     [
         (r"a{,2}b", "ab"), (r"(?i)ab", "aAbB"), (r"a(?#no)b", "ab"), (r"(?x) a b # c", "ab "), (r"(?x)[ a]b", "ab "),
-        (r"(?s).", "a\n"), (r"(?m)^a$", "a\n"), (r"a\Z", "a\n"), (r"\Aa", "ab"), (r"(?P<n>a)b", "ab"), (r"a{1,2}{2}", "a"),
+        (r"(?s).", "a\n"), (r"(?m)^a$", "a\n"), (r"a\Z", "a\n"), (r"\Aa", "ab"), (r"(?P<n>a)b", "ab"),
         (r"\bab\b", "ab "), (r"(?!ab)[ab]+", "ab"), (r"[ab]+(?<!a)", "ab"),
     ],
 )  # fmt: skip
@@ -63,6 +67,7 @@ LAZY = [
     r'".*?"', r'".*?"a*', r"a+?b*", r"a*?", r"a+?", r"a??b", r"a{1,3}?b?", r"(a|b)*?bb", r"(ab|a)+?b", r"(a+?b)*",
     r"(a*?b)+a", r"a.*?b.*?a", r"(?:a|ba*?)b", r'"(?:.*?)(?<!\\)(\\\\)*?"', r"/(?!/)(\\/|\\\\|[^/])*?/[ab]*",
     r"(?:a.*?b)?a", r"b*(a|b)*?a(?!b)", r"((a??b)*?a)b?",
+    r"(a|ab)(c|bc)*?c", r"(a|ab|b)*c*?b", r"a*ab*?c", r"(ab?)?b*?c", r"(?:a|(?:ab)+)+?c",
 ]  # fmt: skip
 
 
@@ -77,8 +82,8 @@ def test_lazy_texts_are_those_that_python_matches_as_a_whole(pattern: str) -> No
 
 
 def test_random_lazy_patterns() -> None:
-    """Pieces that Python matches in one way only, so that laziness is all there is to choose."""
-    pieces = ["a", "b", "[ab]", ".*?", "a+?", "b*?", "[ab]*?", "(?:ab)*?", "a??", "(?:a|b)+?", "c"]
+    pieces = ["a", "b", "[ab]", ".*?", "a+?", "b*?", "[ab]*?", "(?:ab)*?", "a??", "(?:a|b)+?", "c", "a*", "(?:ab)?"]
+    pieces += ["(?:a|ab)", "(?:ab?|b)+", "(?:a*?b)*"]
     generator = random.Random(1)
     words = ["".join(word) for n in range(7) for word in itertools.product("abc", repeat=n)]
     for _ in range(60):
@@ -92,7 +97,7 @@ def test_random_lazy_patterns() -> None:
 @pytest.mark.parametrize(
     ("pattern", "kind"),
     [
-        (r"(a)\1", UnsupportedError), (r"(?P=n)", UnsupportedError), (r"a++", UnsupportedError), (r"(?>a)", UnsupportedError),
+        (r"(a)\1", UnsupportedError), (r"(?P=n)", UnsupportedError), (r"(?>a)", UnsupportedError),
         (r"(a*?b){3}", UnsupportedError), (r"\q", SourceError), (r"(?#a", SourceError), (r"\012", SourceError),
         (r"(?U)a", SourceError), (r"*", SourceError),
     ],
