@@ -3,11 +3,11 @@
 The compiler promises that every valid value has an accepted text in canonical form, which fixes how things are spelled
 and in which order *declared* keys come, but which order that is depends on the schema. So the order is searched for:
 
-- Objects: depth first over "which of the remaining keys comes next", those that the schema declares first, in its
-  order. What was seen at (remaining keys, places of the automaton) is not looked at again, and a nested value is read
-  once from each set of places, whatever stood around it; so the cost is that of the distinct situations, not of the
-  permutations of the whole document. For n keys that the schema lets come in any order these are still 2**n, of which
-  a rejected value needs all: `Search.complete` says whether `steps` was enough.
+- Objects: first the orders of each `properties` that speaks of the object's keys, straight on. Then depth first over
+  "which of the remaining keys comes next"; what was seen at (remaining keys, places of the automaton) is not looked at
+  again, and a nested value is read once from each set of places, whatever stood around it. So the cost is that of the
+  distinct situations, not of the permutations of the whole document. For n keys that the schema lets come in any order
+  these are still 2**n, of which a rejected value needs all: `Search.complete` says whether `steps` was enough.
 - Strings and keys: the minimal escapes of `json.dumps(..., ensure_ascii=False)`.
 - Numbers: a plain decimal without superfluous digits (1.0 is ``1``, 1e2 is ``100``); then, should that be refused, the
   shortest float as `json.dumps` writes it (``1e+308``), and the number's own digits (``1.0``).
@@ -32,6 +32,8 @@ from schemac.ir.recognizer import Place, Recognizer
 
 #: Keys and scalars read for one value before the search is cut off.
 STEPS = 200_000
+#: So many orders of an object's keys are tried straight on.
+MOST_ORDERS = 30
 #: Numbers with more digits than this are not written as plain decimals.
 MAX_DIGITS = 4_000
 
@@ -99,7 +101,7 @@ class Reader:
 
     def __init__(self, automaton: Automaton, schema: object = None, steps: int = STEPS) -> None:
         self._recognizer = Recognizer(automaton)
-        self._rank = {name: number for number, name in enumerate(declared_keys(schema))}
+        self._orders = [{name: rank for rank, name in enumerate(names)} for names in declared_keys(schema)]
         self._steps = steps
         self._left = steps
         self._spelling: Spelling = "canonical"
@@ -212,23 +214,55 @@ class Reader:
         opened = self._spell(places, b"{", before)
         if not opened:
             return
-        last = len(self._rank)
-        keys = sorted(value, key=lambda key: self._rank.get(key, last))  # stable: the rest as they come
+        orders = self._preferred(value)
+        seen = set()
+        for keys in orders:
+            end = self._straight(value, keys, opened, before)
+            if end is not None and end[0] not in seen:
+                seen.add(end[0])
+                yield end
         # The state of the search: remaining keys as bits, lowest first in order of preference.
-        yield from _depth_first(
-            ((1 << len(keys)) - 1, opened, b"{"),
-            lambda state: self._next_keys(value, keys, state, before),
+        found = _depth_first(
+            ((1 << len(value)) - 1, opened, b"{"),
+            lambda state: self._next_keys(value, orders[0], state, before),
             lambda state: self._closed(state, b"}", before) if not state[0] else None,
         )
+        yield from (end for end in found if end[0] not in seen)
 
-    def _next_keys(self, value: dict[str, Any], keys: list[str], state: _State, before: bytes) -> Iterator[_State]:
+    def _preferred(self, value: dict[str, Any]) -> list[list[str]]:
+        """Orders of the keys: those of the `properties` that speak of most of them first; at least one."""
+        known = [(sum(key in order for key in value), order) for order in self._orders]
+        known.sort(key=lambda item: -item[0])
+        orders: dict[tuple[str, ...], None] = {}
+        for count, order in known[:MOST_ORDERS]:
+            if count > 1 or not orders:
+                last = len(order)
+                orders[tuple(sorted(value, key=lambda key: order.get(key, last)))] = None  # the rest as they come
+        return [list(keys) for keys in orders] or [list(value)]
+
+    def _straight(self, value: dict[str, Any], keys: list[str], opened: int, before: bytes) -> _Alternative | None:
+        """Read the members in one order, each in the first way that is found."""
+        state = ((1 << len(keys)) - 1, opened, b"{")
+        for number in range(len(keys)):
+            bit = 1 << number
+            following = self._next_keys(value, keys, state, before, bit)
+            found = next(following, None)
+            if found is None:
+                return None
+            state = found
+        return self._closed(state, b"}", before)
+
+    def _next_keys(
+        self, value: dict[str, Any], keys: list[str], state: _State, before: bytes, only: int = -1
+    ) -> Iterator[_State]:
+        """The states after one more member; `only` has the bits of those that may come."""
         remaining, places, text = state
         separator = b"," if len(text) > 1 else b""
         after = self._spell(places, separator, before + text)
         if not after:
             return
         text += separator
-        bits = remaining
+        bits = remaining & only
         while bits:
             bit = bits & -bits
             bits ^= bit
@@ -321,19 +355,23 @@ def _number_spellings(value: float | Decimal) -> list[str]:
     return texts
 
 
-def declared_keys(schema: object) -> list[str]:
-    """The names under any `properties` of a schema in their order, then those under any `required`, each once."""
-    declared: dict[str, None] = {}
-    required: dict[str, None] = {}
+def declared_keys(schema: object) -> list[list[str]]:
+    """For each object of a schema the names under its `properties`, in their order, then those under `required`.
+
+    Several schemas may describe one object, so that the last list has the names of all of them, each once.
+    """
+    found: list[list[str]] = []
     stack = [schema]
     while stack:
         current = stack.pop()
         if isinstance(current, Mapping):
-            if isinstance(properties := current.get("properties"), Mapping):
-                declared.update(dict.fromkeys(properties))
-            if isinstance(names := current.get("required"), Sequence) and not isinstance(names, str):
-                required.update((name, None) for name in names if isinstance(name, str))
+            properties, required = current.get("properties"), current.get("required")
+            names = list(properties) if isinstance(properties, Mapping) else []
+            if isinstance(required, Sequence) and not isinstance(required, str):
+                names += [name for name in required if isinstance(name, str) and name not in names]
+            if names:
+                found.append(names)
             stack.extend(reversed(list(current.values())))
         elif isinstance(current, list):
             stack.extend(reversed(current))
-    return list(declared | required)
+    return [*found, list(dict.fromkeys(name for names in found for name in names))]

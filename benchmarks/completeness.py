@@ -128,7 +128,8 @@ class Report:
             self.left_out[f"answers cannot be checked: {error.construct}"] += 1
             return False
         except SchemacError as error:
-            self.left_out[f"refused: {type(error).__name__} {error.construct or ''}".strip()] += 1
+            about = error.construct or getattr(error, "budget", "")
+            self.left_out[f"refused: {type(error).__name__} {about}".strip()] += 1
             return False
         texts, reason = instances(schema, count, seed, seconds)
         valid = [text for text in texts if self._is_valid(validator, text)]

@@ -138,7 +138,7 @@ def decide(
             yield Decision("under_accept" if test["valid"] else "right", message=str(error), empty=True)
         return
     except SchemacError as error:
-        reason = f"{type(error).__name__} {error.construct or ''}".strip()
+        reason = f"{type(error).__name__} {error.construct or getattr(error, 'budget', '')}".strip()
         for _ in tests:
             yield Decision("refused", reason, str(error))
         return

@@ -23,7 +23,6 @@ import jsonschema
 import schemac
 from schemac.errors import SchemacError
 
-
 #: Where ECMA-262 (21.2.2.8, 21.2.2.12, 21.2.2.6) and Python's `re` read the same characters differently.
 _ECMA = {
     ".": "[^\\n\\r\\u2028\\u2029]",

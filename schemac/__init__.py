@@ -10,12 +10,14 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 from schemac.api import Compiled, compile, link, open_package, sample, save
+from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.ir.recognizer import CheckResult, check
 from schemac.vocabulary import Vocabulary, load_vocabulary
 
 __all__ = [
     "CheckResult",
     "Compiled",
+    "ReasoningPrefix",
     "Vocabulary",
     "check",
     "compile",

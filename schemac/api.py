@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from schemac.codegen.linker import link as link_automaton
 from schemac.codegen.package import automaton_from_arrays, write_package
 from schemac.errors import LinkError, PackageError, SourceError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
+from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.ir.automaton import Automaton
 from schemac.ir.pipeline import PassStatistics, lower
 from schemac.sampling import sample_bytes, sample_tokens
@@ -66,6 +67,8 @@ def compile(
     timeout: float | None = DEFAULT_SECONDS,
     draft: str | None = None,
     resources: Mapping[str, Any] | None = None,
+    reasoning: ReasoningPrefix | str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Lower a source to an automaton.
@@ -79,6 +82,8 @@ def compile(
         timeout: wall clock in seconds, None for none.
         draft: JSON Schema draft to use whatever ``$schema`` says.
         resources: further schemas by URI, for references.
+        reasoning: free text up to an end marker that precedes each text of the source; a string is the end marker.
+        folder: where a Lark grammar finds the files that it imports, or None.
         on_warning: called for each warning as it is found.
 
     Raises:
@@ -101,11 +106,15 @@ def compile(
         if on_warning is not None:
             on_warning(message)
 
-    options = SourceOptions(whitespace, strict, draft, dict(resources or {}))
+    prefix = ReasoningPrefix(reasoning) if isinstance(reasoning, str) else reasoning
+    where = None if folder is None else Path(folder)
+    options = SourceOptions(whitespace, strict, draft, dict(resources or {}), prefix, where)
     with _paused_collector():
         module = parse_source(text, kind, options, budget, warn)
         automaton, stats = lower(module, budget)
-    shown = {"whitespace": whitespace, "strict": strict, "draft": draft}
+    shown: dict[str, Any] = {"whitespace": whitespace, "strict": strict, "draft": draft}
+    if prefix is not None:
+        shown["reasoning"] = asdict(prefix)
     return Compiled(kind, text, shown, automaton, stats, tuple(warnings))
 
 

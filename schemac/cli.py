@@ -113,8 +113,8 @@ _tokenizers = click.option(
     "tokenizers",
     metavar="T",
     multiple=True,
-    help="Vocabulary to link: tekken, deepseek, qwen or mistral-spm by name, a tokenizer file, or a directory holding one. "
-    "May be given several times.",
+    help="Vocabulary to link: tekken, deepseek, qwen or mistral-spm by name, a tokenizer file, or a directory holding "
+    "one. May be given several times.",
 )
 _stop_ids = click.option(
     "--stop-id",
@@ -167,6 +167,11 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
     help="A schema that references may lead to, by its $id or its path from SOURCE; or a folder of *.json, by $id or "
     "path in it. Nothing else is ever read.",
 )
+@click.option(
+    "--reasoning-end",
+    metavar="TEXT",
+    help="Free text comes first, up to and including the first TEXT, such as </think>; then the constraint.",
+)
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @_budget
 @_timeout
@@ -186,6 +191,7 @@ def compile_command(
     whitespace: str,
     draft: str | None,
     resources: tuple[Path, ...],
+    reasoning_end: str | None,
     strict: bool,
     limits: dict[str, int],
     timeout: float,
@@ -201,6 +207,8 @@ def compile_command(
         raise click.UsageError("nothing to do: give -o, or --emit")
     data = _read(source)
     documents = _read_resources(resources, source)
+    folder = None if str(source) == "-" else source.parent
+    reasoning = None if reasoning_end is None else schemac.ReasoningPrefix(reasoning_end)
     if kind == "auto":
         kind = KIND_OF_SUFFIX.get(source.suffix, "auto")
     with _progress("compiling") as say:
@@ -213,6 +221,8 @@ def compile_command(
             timeout=timeout or None,
             draft=draft,
             resources=documents,
+            reasoning=reasoning,
+            folder=folder,
             on_warning=lambda text: say(text, "warning"),
         )
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
@@ -223,7 +233,7 @@ def compile_command(
         _print_statistics(compiled.stats)
     if emit is not None:
         if emit == "ir":
-            options = SourceOptions(whitespace, strict, draft, documents)
+            options = SourceOptions(whitespace, strict, draft, documents, reasoning, folder)
             module = parse_source(data, compiled.kind, options, Budget(limits, timeout or None), lambda _: None)
             click.echo(print_module(module), nl=False)
         else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemac.budget import Budget
-from schemac.errors import SourceError, UnsupportedError
+from schemac.errors import SourceError
 from schemac.ir.graph import Module
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class SourceOptions:
         draft: JSON Schema draft whatever ``$schema`` says.
         resources: further schemas by URI.
         reasoning: free text that precedes a text of the source, or None.
+        folder: where a Lark grammar finds the files that it imports, or None.
     """
 
     whitespace: str = "flexible"
@@ -37,13 +40,20 @@ class SourceOptions:
     draft: str | None = None
     resources: dict[str, Any] = field(default_factory=dict)
     reasoning: ReasoningPrefix | None = None
+    folder: Path | None = None
+
+
+#: A line that defines a rule, in (E)BNF, and one that defines the start rule, in Lark.
+_BNF_RULE = re.compile(rb"^[ \t]*[\w.-]{1,256}(?:\[[^\]\n]{0,400}\])?[ \t]*::=", re.MULTILINE)
+_LARK_START = re.compile(rb"^[ \t]*[!?]{0,2}start[^:\n]{0,400}:", re.MULTILINE)
 
 
 def detect_kind(source: object) -> str:
     """The kind of a source that does not say.
 
     A JSON object is a structural tag if its ``type`` says so, tools if it has a list of ``tools`` and none of what
-    schemas have, else a schema, as booleans are; a list of strings is a choice.
+    schemas have, else a schema, as booleans are; a list of strings is a choice. A text with a line ``name ::= ...`` is
+    (E)BNF, one with a line ``start: ...`` a Lark grammar.
 
     Raises:
         SourceError: it could be several things.
@@ -53,6 +63,10 @@ def detect_kind(source: object) -> str:
         if head not in (b"{", b"["):
             if source.strip() in (b"true", b"false"):
                 return "json-schema"
+            if _BNF_RULE.search(source):
+                return "gbnf"
+            if _LARK_START.search(source):
+                return "lark"
             raise SourceError(
                 "cannot tell what kind of source this is", hint="say --kind regex, choice, lark, gbnf or structural-tag"
             )
@@ -127,8 +141,23 @@ def _parse(text: bytes, kind: str, options: SourceOptions, budget: Budget, warn:
         from schemac.frontend.choice import choice_module
 
         return choice_module(_choices(decoded), budget=budget)
-    raise UnsupportedError(
-        f"sources of kind {kind} are not supported yet", construct=kind, hint="use json-schema, regex or choice"
+    if kind == "gbnf":
+        from schemac.frontend.gbnf import gbnf_module
+
+        return gbnf_module(decoded, budget=budget, warn=warn, strict=options.strict)
+    from schemac.frontend.json_schema import JsonSchemaOptions
+    from schemac.frontend.lark import lark_module
+
+    schema_options = JsonSchemaOptions(
+        whitespace=options.whitespace, strict=options.strict, draft=options.draft, resources=options.resources
+    )
+    return lark_module(
+        decoded,
+        budget=budget,
+        warn=warn,
+        strict=options.strict,
+        base_dir=options.folder,
+        json_options=schema_options,
     )
 
 

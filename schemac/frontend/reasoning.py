@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from schemac.budget import Budget
 from schemac.errors import SourceError
 from schemac.frontend.compose import Composer, compose, embedded, literal, sequence, write_literal
+from schemac.frontend.free_text import FreeText, Marker, Shortcut
 from schemac.frontend.markers import special_spans
-from schemac.frontend.structural_tag.free_text import FreeText, Marker, Shortcut
 from schemac.ir.graph import Graph, Module
 
 

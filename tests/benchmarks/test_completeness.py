@@ -26,7 +26,9 @@ def test_generated_instances_are_repeatable() -> None:
     assert texts
     assert reason == ""
     assert texts == instances(schema, 5, 1, 30.0)[0]
-    assert instances({"$ref": "#/nowhere"}, 5, 1, 30.0) == ([], "HypothesisRefResolutionError")
+    texts, reason = instances({"$ref": "#/nowhere"}, 5, 1, 30.0)
+    assert texts == []
+    assert reason.endswith("RefResolutionError")
 
 
 SCHEMAS: list[Any] = [

@@ -26,7 +26,7 @@ def small_program(name: str, seed: int) -> tuple[Program, list[bytes]]:
 @pytest.mark.parametrize("name", [*CONTEXT_FREE, *REGULAR])
 @pytest.mark.parametrize("slack", [0, 1, 7])
 def test_every_choice_ends_in_time(name: str, slack: int) -> None:
-    program, tokens = small_program(name, slack)
+    program, _ = small_program(name, slack)
     generator = random.Random(slack)
     row = allocate_bitmask(1, program.vocab_size)
     for _ in range(12):

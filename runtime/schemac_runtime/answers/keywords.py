@@ -21,10 +21,10 @@ Errors = Iterator[Any]
 Keyword = Callable[[Any, Any, Any, Any], Errors]
 
 
-def _error(message: str) -> Any:
+def _error(message: str, *path: str | int) -> Any:
     from jsonschema import ValidationError
 
-    return ValidationError(message)
+    return ValidationError(message, path=path)
 
 
 # -- strings and numbers ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: An
 def _unexpected(validator: Any, schema: Any, where: str | int, member: Any) -> Errors:
     """Errors of a member or item under the schema for all the rest."""
     if schema is False:
-        yield _error(f"{where!r} is not expected here")
+        yield _error(f"{where!r} is not expected here", where)
     else:
         yield from validator.descend(member, schema, path=where)
 
@@ -161,9 +161,14 @@ def _items(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
         for index, (item, inner) in enumerate(zip(instance, value, strict=False)):
             yield from validator.descend(item, inner, path=index, schema_path=index)
         return
-    start = len(schema.get("prefixItems", ()))
+    start = _prefix(validator, schema)
     for index, item in enumerate(instance[start:], start):
         yield from _unexpected(validator, value, index, item)
+
+
+def _prefix(validator: Any, schema: Any) -> int:
+    """How many items have schemas of their own, in the drafts that know `prefixItems`."""
+    return len(schema.get("prefixItems", ())) if "prefixItems" in validator.VALIDATORS else 0
 
 
 def _additional_items(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
@@ -227,7 +232,7 @@ def _evaluated_keys(_validator: Any, instance: Any, schema: Any, leaving_out: st
 def _evaluated_indices(validator: Any, instance: Any, schema: Any, leaving_out: str) -> set[Any]:
     everything = set(range(len(instance)))
     items = schema.get("items")
-    found = set(range(len(schema.get("prefixItems", ()))))
+    found = set(range(_prefix(validator, schema)))
     if isinstance(items, list):
         found |= everything if "additionalItems" in schema else set(range(len(items)))
     elif items is not None:

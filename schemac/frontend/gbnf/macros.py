@@ -6,11 +6,9 @@ from schemac.budget import Budget
 from schemac.frontend.gbnf.characters import read_string
 from schemac.frontend.grammar import Notes, Source
 from schemac.frontend.grammar import expression as ex
+from schemac.frontend.grammar.substrings import substring_language
 from schemac.frontend.grammar.tokens import id_label
 from schemac.frontend.regex import regex_language
-from schemac.ir.charset import CODE_POINTS
-from schemac.ir.dfa import Dfa
-from schemac.ir.nfa import Nfa
 
 _REFUSED = {
     "TagDispatch": "write a structural tag with triggered tags instead",
@@ -46,21 +44,6 @@ def read_macro(source: Source, begin: int, name: str, budget: Budget) -> tuple[e
     if len(chunks) != len(values):
         raise source.wrong("texts are expected", begin, end, hint='as in Substring("a", "b")')
     return ex.language(substring_language(chunks, budget)), end
-
-
-def substring_language(chunks: list[str], budget: Budget) -> Dfa:
-    """The texts of neighbouring chunks, the empty one included."""
-    nfa = Nfa(CODE_POINTS)
-    end = nfa.node()
-    nfa.final(end)
-    nfa.epsilon(nfa.start, end)
-    budget.spend("regex_states", sum(map(len, chunks)) + len(chunks))
-    here = nfa.node()
-    for chunk in chunks:
-        nfa.epsilon(nfa.start, here)
-        here = nfa.literal(here, map(ord, chunk))
-        nfa.epsilon(here, end)
-    return Dfa.from_nfa(nfa, budget=budget)
 
 
 def _arguments(source: Source, begin: int, position: int) -> tuple[list[str | int], dict[str, str | int], int]:

@@ -80,7 +80,7 @@ class _Lowering:
         number = self._number.get(name)
         if number is None:
             rule = self._rules[name]
-            number = self._number[name] = self._composer.declare(name, rule.place)
+            number = self._number[name] = self._composer.declare(rule.name, rule.place)
             self._pending.append((number, rule.body, name, rule.place))
         return number
 
@@ -138,7 +138,7 @@ class _Lowering:
         here = graph.node()
         graph.epsilon(source, here)
         for count in range(copies):
-            if count >= low:
+            if count >= low and high is not None:
                 graph.epsilon(here, target)
             there = here if high is None and count == low else graph.node()
             if procedure is None:

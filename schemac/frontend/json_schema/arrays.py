@@ -373,9 +373,16 @@ class ArrayFrame:
             return [("contains", 1, value)]
         return [("from", start, value)]
 
+    def _reserve(self) -> None:
+        """Reserve for the largest count before anything is counted."""
+        if self._start != NEVER:
+            counts = [part[1] for part in self._residuals.nodes[self._start] if part[0] in ("min", "max", "contains")]
+            self._budget.spend("states", max(counts, default=0), place=self._place)
+
     def graph(self) -> Graph:
         """What follows the opening bracket, up to and including the closing one."""
         graph, layout = Graph(), self._layout
+        self._reserve()
         end = graph.node()
         graph.final(end)
         after: dict[int, int] = {}  # residual -> node behind an item

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from schemac.budget import Budget
 from schemac.errors import SourceError
-from schemac.frontend.json_schema.formats import format_language
+from schemac.frontend.json_schema.formats import is_known
 from schemac.frontend.json_schema.formula import Formulas
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.load import load
@@ -77,7 +77,7 @@ def prepare(source: object, options: JsonSchemaOptions, budget: Budget, warn: Wa
 
 
 def _knows_format(name: str, draft: str) -> bool:
-    return format_language(name, draft) is not None
+    return is_known(name, draft)
 
 
 def _ignore(warning: SchemaWarning) -> None:

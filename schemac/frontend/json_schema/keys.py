@@ -89,6 +89,8 @@ class KeyTries:
         self._spelled = [spell(name)[1:-1] for name in names]
         self._rests: dict[int, int] = {}  # target -> node that reads the rest of any key
         self._inside: dict[tuple[int, int], int] = {}  # (any-key state, target) -> node inside a character
+        #: (any-key state, bytes of branches, target) -> edges of all other bytes; shared, for there are many.
+        self._others: dict[tuple[int, tuple[int, ...], int], list[tuple[int, int, int]]] = {}
         self._entries: dict[tuple[Dfa, int], int] = {}
 
     def insert(self, trie: Trie | None, key: int, target: int) -> Trie:
@@ -168,8 +170,13 @@ class KeyTries:
             return
         if state in _any_key()[1] and trie.exit is None:
             self._graph.byte(number, 0x22, 0x22, target)
-        for first, last, there in _other_edges(state, tuple(sorted(trie.branches))):
-            self._graph.byte(number, first, last, self._inside_of(there, target))
+        key = (state, tuple(sorted(trie.branches)), target)
+        edges = self._others.get(key)
+        if edges is None:
+            edges = self._others[key] = [
+                (first, last, self._inside_of(there, target)) for first, last, there in _other_edges(*key[:2])
+            ]
+        self._graph.byte_edges[number].extend(edges)
 
     def _inside_of(self, state: int, target: int) -> int:
         """The node for an undeclared key after some bytes that no declared key starts with."""

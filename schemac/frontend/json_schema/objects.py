@@ -146,6 +146,7 @@ class ObjectFrame:
         self._graph = Graph()
         self._tries = KeyTries(self._graph, layout, self._names, values.any_key_rest)
         self._after: dict[tuple[int, int], int] = {}
+        self._may_end: dict[tuple[int, int], bool] = {}
         self._members: dict[tuple[int, tuple[Alternative, ...]], int] = {}
         self._end = self._graph.node()
         self._graph.final(self._end)
@@ -226,6 +227,13 @@ class ObjectFrame:
 
     def _some(self, keyset: Atom, value: int) -> int:
         """One key of a set has a value: a declared one, or one of the others."""
+        if keyset[0] == "failing" and self._types.strings(keyset[1]).outer is not None:
+            raise UnsupportedError(
+                "which keys break a format that is written more narrowly than it is defined is not known exactly",
+                place=self._formulas.place(keyset[1]),
+                construct="propertyNames",
+                hint="do not negate propertyNames with this format",
+            )
         value = self._types.canonical(value)
         options = [self._residuals.demand({key: ([value], True)}, ()) for key in self._keys_in(keyset)]
         options.append(self._residuals.demand({}, [("some", self._keysets.number(keyset), value)]))
@@ -235,11 +243,21 @@ class ObjectFrame:
 
     def graph(self) -> Graph:
         """What follows the opening brace, up to and including the closing one."""
+        if self._start != Residuals.NEVER:  # reserve for the largest count before anything is counted
+            counts = [part[1] for part in self._residuals.nodes[self._start][1] if part[0] in ("min", "max")]
+            self._budget.spend("states", max(counts, default=0), place=self._place)
         states = self._reachable_states()
         tries: dict[tuple[int, int], Trie | None] = {}
-        for position, residual in sorted(states, reverse=True):
+        for position, residual in sorted(states, reverse=True):  # a state needs those behind it
+            self._budget.check_time(place=self._place)
             tries[position, residual] = self._trie(position, residual, tries)
+            if position == len(self._names):
+                self._may_end[position, residual] = self._residuals.may_end(residual)
+            else:
+                absent = (position + 1, self._residuals.absent(residual, position))
+                self._may_end[position, residual] = absent[1] != Residuals.NEVER and self._may_end[absent]
         for (position, residual), node in self._after.items():
+            self._budget.check_time(place=self._place)
             self._continue(node, position, residual, tries[position, residual])
         start = self._layout.gap(self._graph, self._graph.start)
         self._begin(start, 0, self._start, tries[0, self._start])
@@ -328,22 +346,15 @@ class ObjectFrame:
             self._after[position, residual] = node
         return node
 
-    def _may_end(self, position: int, residual: int) -> bool:
-        for key in range(position, len(self._names)):
-            if residual <= Residuals.ALWAYS:
-                break
-            residual = self._residuals.absent(residual, key)
-        return self._residuals.may_end(residual)
-
     def _begin(self, node: int, position: int, residual: int, trie: Trie | None) -> None:
-        if self._may_end(position, residual):
+        if self._may_end[position, residual]:
             self._graph.byte(node, 0x7D, 0x7D, self._end)
         if trie is not None:
             self._graph.byte(node, 0x22, 0x22, self._tries.node(trie))
 
     def _continue(self, node: int, position: int, residual: int, trie: Trie | None) -> None:
         after = self._layout.gap(self._graph, node)
-        if self._may_end(position, residual):
+        if self._may_end[position, residual]:
             self._graph.byte(after, 0x7D, 0x7D, self._end)
         if trie is not None:
             quote = self._layout.comma(self._graph, after)

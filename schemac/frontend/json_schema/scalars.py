@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from schemac.budget import Budget
 from schemac.frontend.json_schema import numbers
 from schemac.frontend.json_schema.evaluate import SetAlgebra
-from schemac.frontend.json_schema.formats import format_language
+from schemac.frontend.json_schema.formats import format_complement, format_language
 from schemac.frontend.json_schema.formula import Atom, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
 from schemac.frontend.json_schema.strings import ALL_STRINGS, NO_STRINGS, StringSet
@@ -95,9 +95,10 @@ class StringAlgebra(SetAlgebra[StringSet]):
             return StringSet(self._pattern(arguments[0], place))
         if kind == "strings":
             return arguments[0]  # type: ignore[no-any-return]
-        language = format_language(arguments[0], arguments[1])
-        assert language is not None  # unknown formats are warned about and make no assertion
-        return StringSet(language)
+        language = format_language(arguments[0], arguments[1], self._budget)
+        others = format_complement(arguments[0], arguments[1], self._budget)
+        assert language is not None and others is not None  # unknown formats assert nothing
+        return StringSet.between(language, others.complement(budget=self._budget))
 
     def _pattern(self, pattern: str, place: str | None) -> Dfa:
         return regex_language(pattern, dialect="ecma", search=True, budget=self._budget, place=place or "")
@@ -120,7 +121,7 @@ class StringAlgebra(SetAlgebra[StringSet]):
 
     def intersection(self, parts: Sequence[StringSet]) -> StringSet:
         """The strings in all parts; a short list among them is filtered."""
-        if len(parts) > 1:
+        if len(parts) > 1 and all(part.outer is None for part in parts):
             small = min(parts, key=lambda part: part.base.size)
             if small.base.size < 5_000 and small.is_finite:
                 words = small.base.words(65)
@@ -133,8 +134,8 @@ class StringAlgebra(SetAlgebra[StringSet]):
 
     def union(self, parts: Sequence[StringSet]) -> StringSet:
         """The strings in any part."""
-        plain = [part.base for part in parts if part.is_plain]
-        bounded = [part for part in parts if not part.is_plain]
+        plain = [part.base for part in parts if part.is_plain and part.outer is None]
+        bounded = [part for part in parts if not part.is_plain or part.outer is not None]
         return super().union([StringSet(union_all(plain, CODE_POINTS, budget=self._budget)), *bounded])
 
     def key_language(self, keyset: Atom, strings: Callable[[int], StringSet]) -> Dfa:
@@ -150,7 +151,8 @@ class StringAlgebra(SetAlgebra[StringSet]):
         if keyset[0] == "pattern":
             found = self._pattern(keyset[1], None)
         elif keyset[0] == "failing":
-            found = strings(keyset[1]).complement(self._budget).base
+            # All that does not certainly satisfy the formula: keys that are forbidden, see `Residuals` for the dual.
+            found = strings(keyset[1]).language(self._budget).complement(budget=self._budget)
         else:
             patterns = [self.key_language(("pattern", pattern), strings) for pattern in keyset[2]]
             names = Dfa.literals(keyset[1], CODE_POINTS, budget=self._budget)

@@ -8,7 +8,7 @@ Small ones always are, so that equal sets compare equal as a rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,29 @@ class StringSet:
         base: a language over code points.
         low: fewest code points.
         high: most code points; None for no bound.
+        outer: where these are only the strings that certainly belong to the set, those that possibly do; None where
+            both are the same. A few formats are written more narrowly than they are defined, and what is not written
+            need not be wrong: the complement of a set is made of what certainly does not belong to it.
     """
 
     base: Dfa
     low: int = 0
     high: int | None = None
+    outer: StringSet | None = None
+
+    @staticmethod
+    def between(certain: Dfa, possible: Dfa) -> StringSet:
+        """The set of which `certain` is known to be part, and which is part of `possible`."""
+        return StringSet(certain, outer=None if certain == possible else StringSet(possible))
+
+    @property
+    def _upper(self) -> StringSet:
+        return self if self.outer is None else self.outer
+
+    def _within(self, outer: StringSet) -> StringSet:
+        """The same certain strings, with other possible ones."""
+        plain = replace(self, outer=None)
+        return plain if outer == plain else replace(plain, outer=outer)
 
     @staticmethod
     def of(base: Dfa, low: int, high: int | None, budget: Budget) -> StringSet:
@@ -63,8 +81,8 @@ class StringSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no such string."""
-        return self.base.is_empty
+        """Whether there is certainly no such string."""
+        return self._upper.base.is_empty
 
     @property
     def is_everything(self) -> bool:
@@ -73,8 +91,8 @@ class StringSet:
 
     @property
     def is_finite(self) -> bool:
-        """Whether they can be listed; bounded lengths that are kept apart count as too many."""
-        return self.is_plain and self.base.is_finite
+        """Whether they can be listed; bounded lengths that are kept apart, and doubtful strings, count as too many."""
+        return self.is_plain and self.outer is None and self.base.is_finite
 
     def accepts(self, word: str | Sequence[int]) -> bool:
         """Whether a string is in the set."""
@@ -92,6 +110,9 @@ class StringSet:
             return self
         if other.is_empty or self.is_everything:
             return other
+        if self.outer is not None or other.outer is not None:
+            inner = replace(self, outer=None).intersect(replace(other, outer=None), budget)
+            return inner._within(self._upper.intersect(other._upper, budget))
         highs = [bound for bound in (self.high, other.high) if bound is not None]
         base = self.base.intersect(other.base, budget=budget)
         return StringSet.of(base, max(self.low, other.low), min(highs, default=None), budget)
@@ -102,6 +123,9 @@ class StringSet:
             return other
         if other.is_empty or self.is_everything:
             return self
+        if self.outer is not None or other.outer is not None:
+            inner = replace(self, outer=None).union(replace(other, outer=None), budget)
+            return inner._within(self._upper.union(other._upper, budget))
         if (self.low, self.high) == (other.low, other.high):
             return StringSet.of(self.base.union(other.base, budget=budget), self.low, self.high, budget)
         return StringSet(self.language(budget).union(other.language(budget), budget=budget))
@@ -110,6 +134,9 @@ class StringSet:
         """The strings of this set that are not in the other."""
         if self.is_empty or other.is_empty:
             return self
+        if self.outer is not None or other.outer is not None:
+            inner = replace(self, outer=None).difference(other._upper, budget)
+            return inner._within(self._upper.difference(replace(other, outer=None), budget))
         if other.is_plain:
             return StringSet.of(self.base.difference(other.base, budget=budget), self.low, self.high, budget)
         if self == other:
@@ -118,6 +145,8 @@ class StringSet:
 
     def complement(self, budget: Budget) -> StringSet:
         """All other strings."""
+        if self.outer is not None:
+            return self.outer.complement(budget)._within(replace(self, outer=None).complement(budget))
         return StringSet(self.language(budget).complement(budget=budget))
 
 

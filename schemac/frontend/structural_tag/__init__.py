@@ -1,7 +1,7 @@
 """Structural tags: free text with marked parts in it, each with a schema, a pattern or a grammar of its own.
 
-Stages, each a module: `read` (JSON to `formats`), `lower` (formats to graphs), with `free_text` (text up to a marker)
-and `xml_styles` (parameters between markers) below them.
+Stages, each a module: `read` (JSON to `formats`), `lower` (formats to graphs), with `xml_styles` (parameters between
+markers) and `schemac.frontend.free_text` (text up to a marker) below them.
 """
 
 from __future__ import annotations

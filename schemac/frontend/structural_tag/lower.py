@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from schemac.budget import Budget
 from schemac.errors import SourceError
 from schemac.frontend.compose import Composer, Part, compose, repetition, write_literal
+from schemac.frontend.free_text import FreeText, Marker, Shortcut
 from schemac.frontend.json_schema import JsonSchemaOptions, SchemaWarning, json_schema_module
 from schemac.frontend.located import located, moved
 from schemac.frontend.markers import special_spans
 from schemac.frontend.regex import regex_module
 from schemac.frontend.structural_tag import formats as f
-from schemac.frontend.structural_tag.free_text import FreeText, Marker, Shortcut
 from schemac.frontend.structural_tag.xml_styles import STYLES, write_parameters
 from schemac.ir.graph import Graph, Module
 

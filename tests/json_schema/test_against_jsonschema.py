@@ -1,0 +1,135 @@
+"""Keywords, their duals and their products, compared with `jsonschema` on a pool of values.
+
+Every verdict on every value must agree: the first direction is soundness, the other completeness up to key order.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from schemac.budget import Budget
+from schemac.errors import EmptyLanguageError, UnsupportedError
+from schemac.frontend.json_schema import json_schema_module
+from tests.json_schema.checking import recognizer
+from tests.oracle.module_sampler import sample
+from tests.oracle.random_schemas import schema as random_schema
+from tests.oracle.random_schemas import values
+
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+
+#: One schema for each keyword, on the keys and values of the pool.
+KEYWORDS: dict[str, Any] = {
+    "type": {"type": ["integer", "array"]},
+    "enum": {"enum": [1, "a", None, {"a": 1}, [1, "a"], []]},
+    "const": {"const": {"a": 1, "b": [True]}},
+    "multipleOf": {"multipleOf": 0.5},
+    "minimum": {"minimum": 1},
+    "maximum": {"maximum": 1.5},
+    "exclusiveMinimum": {"exclusiveMinimum": 1},
+    "exclusiveMaximum": {"exclusiveMaximum": 1},
+    "minLength": {"minLength": 2},
+    "maxLength": {"maxLength": 1},
+    "pattern": {"pattern": "^a|b$"},
+    "items": {"items": INTEGER},
+    "prefixItems": {"prefixItems": [STRING, INTEGER]},
+    "prefixItems closed": {"prefixItems": [STRING, INTEGER], "items": False},
+    "contains": {"contains": STRING},
+    "minContains": {"contains": INTEGER, "minContains": 2},
+    "maxContains": {"contains": INTEGER, "maxContains": 1},
+    "minItems": {"minItems": 2},
+    "maxItems": {"maxItems": 1},
+    "properties": {"properties": {"a": INTEGER, "b": STRING}},
+    "patternProperties": {"patternProperties": {"^a": INTEGER, "b$": {"type": ["string", "integer"]}}},
+    "additionalProperties": {"properties": {"a": {}}, "additionalProperties": INTEGER},
+    "propertyNames": {"propertyNames": {"maxLength": 1}},
+    "required": {"required": ["b", "a"]},
+    "minProperties": {"properties": {"a": {}, "b": {}}, "additionalProperties": False, "minProperties": 2},
+    "maxProperties": {"maxProperties": 0},
+    "dependentRequired": {"dependentRequired": {"a": ["b"], "b": ["ab"]}},
+    "dependentSchemas": {"dependentSchemas": {"a": {"properties": {"b": INTEGER}}}},
+    "unevaluatedProperties": {
+        "properties": {"a": {}},
+        "anyOf": [{"properties": {"b": STRING}, "required": ["b"]}, {"patternProperties": {"^ab": {}}}],
+        "unevaluatedProperties": False,
+    },
+    "unevaluatedItems": {
+        "prefixItems": [{}],
+        "anyOf": [{"prefixItems": [{}, INTEGER]}, {"contains": {"const": "a"}}],
+        "unevaluatedItems": False,
+    },
+    "allOf": {"allOf": [{"required": ["a"]}, {"properties": {"a": INTEGER}}]},
+    "anyOf": {"anyOf": [{"required": ["a"]}, {"maxProperties": 0}, INTEGER]},
+    "oneOf": {"oneOf": [{"required": ["a"]}, {"required": ["b"]}, INTEGER, {"minimum": 1}]},
+    "if": {"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"maxProperties": 0}},
+    "recursion": {"properties": {"a": {"$ref": "#"}}, "additionalProperties": INTEGER, "items": {"$ref": "#"}},
+}
+POOL = values(random.Random(5), 120)
+
+
+def disagreements(schema: Any) -> list[Any]:
+    """The values of the pool that are decided otherwise than by `jsonschema`."""
+    expected = Draft202012Validator(schema)
+    accepts: Callable[[object], bool]
+    try:
+        accepts = recognizer(schema).accepts_value
+    except EmptyLanguageError:
+
+        def accepts(value: object) -> bool:
+            return False
+
+    return [value for value in POOL if accepts(value) != expected.is_valid(value)]
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_keyword(name: str) -> None:
+    """Each keyword alone."""
+    assert disagreements(KEYWORDS[name]) == []
+
+
+@pytest.mark.parametrize("name", [name for name in KEYWORDS if name != "recursion"])
+def test_dual(name: str) -> None:
+    """`not` of each keyword, and `oneOf` against each."""
+    assert disagreements({"not": KEYWORDS[name]}) == []
+    assert disagreements({"oneOf": [KEYWORDS[name], {"type": ["object", "string"]}, {"minItems": 1}]}) == []
+
+
+@pytest.mark.parametrize("name", [name for name in KEYWORDS if name != "recursion"])
+def test_with_two_others(name: str) -> None:
+    """Each keyword together with two others, once affirmed and once denied."""
+    names = sorted(set(KEYWORDS) - {name, "recursion"})
+    generator = random.Random(name)
+    for _ in range(2):
+        one, other = (KEYWORDS[chosen] for chosen in generator.sample(names, 2))
+        assert disagreements({"allOf": [KEYWORDS[name], one, {"not": other}]}) == []
+        assert disagreements({"anyOf": [{"allOf": [KEYWORDS[name], one]}, {"not": {"anyOf": [one, other]}}]}) == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_schema(seed: int) -> None:
+    """Random schemas, three levels deep."""
+    schema = random_schema(random.Random(seed))
+    try:
+        assert disagreements(schema) == [], json.dumps(schema)
+    except UnsupportedError as error:
+        assert error.construct == "minProperties"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_texts_are_valid(seed: int) -> None:
+    """Whatever a module reads satisfies its schema, with duplicate keys collapsed as parsers do."""
+    generator = random.Random(seed)
+    schema = random_schema(generator)
+    validator = Draft202012Validator(schema)
+    try:
+        module = json_schema_module(schema, budget=Budget(seconds=30))
+    except (EmptyLanguageError, UnsupportedError):
+        return
+    for text in sample(module, generator, 15):
+        assert validator.is_valid(json.loads(text, parse_float=Decimal)), (text, json.dumps(schema))

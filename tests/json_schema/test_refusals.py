@@ -1,0 +1,122 @@
+"""What is refused, and how: the kind of error, the place, the construct. Each message is one line with a way out."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from schemac.budget import Budget
+from schemac.errors import BudgetExceeded, EmptyLanguageError, SchemacError, SourceError, UnsupportedError
+from schemac.frontend.json_schema import JsonSchemaOptions, SchemaWarning, json_schema_module
+
+#: (source, options, kind of error, place, construct)
+REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | None]] = [
+    ("{", {}, SourceError, "1:2", None),
+    ('{"a": NaN}', {}, SourceError, None, None),
+    ('{"type": "object",\n "type": "array"}', {}, SourceError, "2:2", None),
+    (b"\xff", {}, SourceError, None, None),
+    ('{"minimum": 1e999999}', {}, SourceError, None, None),
+    ([], {}, SourceError, "#", None),
+    ({"items": {"type": "strin"}}, {}, SourceError, "#/items/type", "type"),
+    ({"properties": {"a/b": {"minLength": -1}}}, {}, SourceError, "#/properties/a~1b/minLength", "minLength"),
+    ({"properties": {"a": {"required": True}}}, {}, SourceError, "#/properties/a/required", "required"),
+    ({"anyOf": []}, {}, SourceError, "#/anyOf", "anyOf"),
+    ({"$schema": "http://example.com/mine"}, {}, SourceError, "#/$schema", "$schema"),
+    ({}, {"draft": "draft3"}, SourceError, None, "draft"),
+    ({"$ref": "#/definitions/a", "$defs": {"a": {}}}, {}, SourceError, "#/$ref", "$ref"),
+    ({"$ref": "http://example.com/other.json"}, {}, SourceError, "#/$ref", "$ref"),
+    ({"$ref": "#nowhere"}, {}, SourceError, "#/$ref", "$ref"),
+    ({"allOf": [{"$ref": "#"}]}, {}, SourceError, "#/allOf/0/$ref", "$ref"),
+    ({"nulable": True}, {"strict": True}, SourceError, "#", "nulable"),
+    ({"format": "colour"}, {"strict": True}, SourceError, "#", "format"),
+    ({"type": "string", "pattern": "(a"}, {}, SourceError, "#/pattern", None),
+    ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern", None),
+    ({"items": {"items": {"type": "string"}, "uniqueItems": True}}, {}, UnsupportedError, "#/items", "uniqueItems"),
+    ({"minProperties": 2}, {}, UnsupportedError, "#/minProperties", "minProperties"),
+    (False, {}, EmptyLanguageError, None, None),
+    ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, {}, EmptyLanguageError, "#", None),
+    ({"allOf": [{"const": 1}, {"const": 2}]}, {}, EmptyLanguageError, None, None),
+    ({"type": "array", "minItems": 10**9}, {}, BudgetExceeded, None, None),
+    ({"type": "number", "multipleOf": 0.000001234567}, {}, BudgetExceeded, "#/multipleOf", "multipleOf"),
+]
+
+
+@pytest.mark.parametrize(("source", "options", "kind", "place", "construct"), REFUSED)
+def test_refused(
+    source: Any, options: dict[str, Any], kind: type[SchemacError], place: str | None, construct: str | None
+) -> None:
+    with pytest.raises(kind) as caught:
+        json_schema_module(source, options=JsonSchemaOptions(**options), budget=Budget(seconds=10))
+    assert "\n" not in str(caught.value)
+    if place is not None:
+        assert caught.value.place == place
+    if construct is not None:
+        assert caught.value.construct == construct
+
+
+def test_what_asserts_nothing_is_said() -> None:
+    warnings: list[SchemaWarning] = []
+    schema = {"nullable": True, "format": "colour", "title": "t", "properties": {"nullable": {"const": 1, "x-y": 2}}}
+    json_schema_module(schema, warn=warnings.append)
+    assert [(warning.place, warning.construct) for warning in warnings] == [("#", "nullable"), ("#", "format")]
+    warnings.clear()
+    old = {"$schema": "http://json-schema.org/draft-04/schema#", "const": 1, "items": {"$ref": "#", "maxItems": 1}}
+    json_schema_module(old, warn=warnings.append)
+    assert [warning.construct for warning in warnings] == ["const", "$ref"]
+
+
+def nested(levels: int, wrap: Any, leaf: Any) -> Any:
+    """A leaf inside so many wrappings."""
+    for level in range(levels):
+        leaf = wrap(leaf, level)
+    return leaf
+
+
+HOSTILE: dict[str, Any] = {
+    "nested text": '{"items":' * 20_000 + "true" + "}" * 20_000,
+    "nested data": nested(20_000, lambda inner, _: {"items": inner}, True),
+    "nested not": nested(140, lambda inner, _: {"not": inner}, {"type": "object", "required": ["a"]}),
+    "nested oneOf": nested(
+        30, lambda inner, n: {"oneOf": [inner, {"type": "string", "minLength": n}]}, {"type": "string"}
+    ),
+    "doubling references": {
+        "$defs": {
+            "d30": {"type": "object"},
+            **{
+                f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"items": {"$ref": f"#/$defs/d{n + 1}"}}]}
+                for n in range(30)
+            },
+        },
+        "$ref": "#/$defs/d0",
+    },
+    "chain of references": {
+        "$defs": {"d5000": {}, **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]} for n in range(5000)}},
+        "$ref": "#/$defs/d0",
+    },
+    "large enum": {"enum": [f"word{n * 7919}" for n in range(20_000)]},
+    "many properties": {"properties": {f"property{n}": {"type": "string"} for n in range(1_000)}},
+    "many alternatives": {
+        "allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in range(40)]
+    },
+    "overlapping alternatives": {
+        "oneOf": [{"properties": {f"k{n + m}": {"type": "integer"} for m in range(5)}} for n in range(40)]
+    },
+    "large counts": {"type": "array", "contains": {"type": "integer"}, "minContains": 10**7},
+    "repetitions": {"type": "string", "pattern": "^(a|aa){1,5000}$"},
+    "recursion through allOf": {
+        "$defs": {"n": {"allOf": [{"type": "object"}, {"properties": {"c": {"$ref": "#/$defs/n"}}}]}},
+        "$ref": "#/$defs/n",
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_schemas_compile_or_are_refused_in_time(name: str) -> None:
+    started = time.monotonic()
+    try:
+        json_schema_module(HOSTILE[name], budget=Budget(seconds=5))
+    except SchemacError as error:
+        assert not isinstance(error, EmptyLanguageError)
+    assert time.monotonic() - started < 15
