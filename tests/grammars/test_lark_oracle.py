@@ -64,18 +64,16 @@ def test_texts_that_are_given(name: str) -> None:
 @pytest.mark.parametrize("name", [*GRAMMARS, "lark"])
 def test_texts_that_are_generated(name: str) -> None:
     generator = random.Random(name)
-    texts = [text for seed in range(60) if len(text := sample_bytes(compiled(name), seed).decode()) <= LONGEST][:12]
+    texts = [text for seed in range(60) if len(text := sample_bytes(compiled(name), seed).decode()) <= LONGEST][:25]
+    seeds = [*texts, *(text for text in grammar(name)[1] if len(text) <= LONGEST)]
     letters = sorted(set("".join([*texts, *grammar(name)[1]])) | {"x"})
     assert texts
     for text in texts:
         assert accepts(name, text) and lark_accepts(name, text), text
-    wrong = 0
-    for _ in range(24):
-        text = mutated(generator.choice([*texts, *(t for t in grammar(name)[1] if len(t) <= LONGEST)]), letters, generator)
+    for _ in range(60):
+        text = mutated(generator.choice(seeds), letters, generator)
         expected = lark_accepts(name, text)
         assert accepts(name, text) == expected, text
-        wrong += not expected
-    assert wrong or name in ("nullable",)
 
 
 def mutated(text: str, letters: list[str], generator: random.Random) -> str:

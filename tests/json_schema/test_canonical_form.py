@@ -23,11 +23,14 @@ def test_declared_keys_come_in_order_then_required_ones_then_others() -> None:
 
 def test_order_is_that_of_appearance_over_a_conjunction() -> None:
     schema = {"properties": {"x": True}, "allOf": [{"properties": {"w": True, "x": True}}, {"required": ["v"]}]}
-    assert texts(schema, '{"w":1,"x":2,"v":3}', '{"x":2,"w":1,"v":3}') == ['{"w":1,"x":2,"v":3}']
+    assert texts(schema, '{"w":1,"x":2,"v":3}', '{"x":2,"w":1,"v":3}') == ['{"x":2,"w":1,"v":3}']
 
 
 def test_each_branch_keeps_its_order_where_branches_agree() -> None:
-    branches = [{"properties": {"a": {"const": 1}, "b": {}, "d": {}}}, {"properties": {"a": {"const": 2}, "c": {}, "d": {}}}]
+    branches = [
+        {"properties": {"a": {"const": 1}, "b": {}, "d": {}}},
+        {"properties": {"a": {"const": 2}, "c": {}, "d": {}}},
+    ]
     schema = {"anyOf": branches, "type": "object", "additionalProperties": True}
     assert texts(schema, '{"a":1,"b":0,"d":0}', '{"a":2,"c":0,"d":0}') == ['{"a":1,"b":0,"d":0}', '{"a":2,"c":0,"d":0}']
 
@@ -76,7 +79,7 @@ def test_spelling_of_numbers() -> None:
     assert texts({"const": 1}, "1", "2") == ["1"]
     # Bounds are exact far beyond binary floating point.
     bound = "0.1000000000000000055511151231257827"
-    assert texts('{"type": "number", "minimum": %s}' % bound, "0.1", bound, "0.2") == [bound, "0.2"]
+    assert texts(f'{{"type": "number", "minimum": {bound}}}', "0.1", bound, "0.2") == [bound, "0.2"]
 
 
 def test_long_strings_are_counted_in_code_points() -> None:

@@ -68,5 +68,6 @@ def test_old_forms() -> None:
     tuples = {"type": "array", "items": [{"type": "integer"}], "additionalItems": {"type": "string"}}
     for draft in ("4", "7", "2019-09", "2020-12"):
         assert texts(tuples, "[]", "[1]", '[1,"x"]', '["x"]', draft=draft) == ["[]", "[1]", '[1,"x"]']
-    identified = {"id": "http://example.com/a", "definitions": {"b": {"id": "#b", "type": "null"}}, "$ref": "a#b"}
+    anchored = {"b": {"id": "#b", "type": "null"}}
+    identified = {"id": "http://example.com/a", "definitions": anchored, "allOf": [{"$ref": "a#b"}]}
     assert texts(identified, "null", "1", draft="4") == ["null"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -31,8 +32,8 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"allOf": [{"$ref": "#"}]}, {}, SourceError, "#/allOf/0/$ref", "$ref"),
     ({"nulable": True}, {"strict": True}, SourceError, "#", "nulable"),
     ({"format": "colour"}, {"strict": True}, SourceError, "#", "format"),
-    ({"type": "string", "pattern": "(a"}, {}, SourceError, "#/pattern", None),
-    ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern", None),
+    ({"type": "string", "pattern": "(a"}, {}, SourceError, "#/pattern:1:1", None),
+    ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
     ({"items": {"items": {"type": "string"}, "uniqueItems": True}}, {}, UnsupportedError, "#/items", "uniqueItems"),
     ({"minProperties": 2}, {}, UnsupportedError, "#/minProperties", "minProperties"),
     (False, {}, EmptyLanguageError, None, None),
@@ -97,9 +98,7 @@ HOSTILE: dict[str, Any] = {
     },
     "large enum": {"enum": [f"word{n * 7919}" for n in range(20_000)]},
     "many properties": {"properties": {f"property{n}": {"type": "string"} for n in range(1_000)}},
-    "many alternatives": {
-        "allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in range(40)]
-    },
+    "many alternatives": {"allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in range(40)]},
     "overlapping alternatives": {
         "oneOf": [{"properties": {f"k{n + m}": {"type": "integer"} for m in range(5)}} for n in range(40)]
     },
@@ -115,8 +114,6 @@ HOSTILE: dict[str, Any] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_schemas_compile_or_are_refused_in_time(name: str) -> None:
     started = time.monotonic()
-    try:
+    with contextlib.suppress(SourceError, UnsupportedError, BudgetExceeded):
         json_schema_module(HOSTILE[name], budget=Budget(seconds=5))
-    except SchemacError as error:
-        assert not isinstance(error, EmptyLanguageError)
     assert time.monotonic() - started < 15

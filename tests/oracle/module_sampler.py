@@ -44,4 +44,3 @@ def _walk(recognizer: ModuleRecognizer, generator: random.Random, longest: int) 
         byte = generator.choice(closing if urgent else plain)
         text.append(byte)
         current = recognizer.step(current, byte)
-

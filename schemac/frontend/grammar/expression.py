@@ -97,13 +97,15 @@ Expression = Text | Characters | Language | Reference | Tokens | Embedded | Sequ
 class Rule:
     """A named expression. `place` is ``line:column`` of its definition.
 
-    `used` rules are not reported if nothing refers to them.
+    `used` rules are not reported if nothing refers to them. `inline` rules are written wherever they are referred to;
+    they must not lead to themselves.
     """
 
     name: str
     place: str
     body: Expression
     used: bool = False
+    inline: bool = False
 
 
 def text(value: str) -> Text:

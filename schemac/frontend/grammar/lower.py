@@ -99,7 +99,11 @@ class _Lowering:
             elif isinstance(expression, Language):
                 self._write_language(graph, expression.dfa, source, target)
             elif isinstance(expression, Reference):
-                graph.call(source, self._rule(expression.name), target)
+                rule = self._rules[expression.name]
+                if rule.inline:
+                    tasks.append((rule.body, source, target))
+                else:
+                    graph.call(source, self._rule(expression.name), target)
             elif isinstance(expression, Tokens):
                 graph.token(source, expression.labels, target)
             elif isinstance(expression, Embedded):

@@ -97,7 +97,8 @@ class StringAlgebra(SetAlgebra[StringSet]):
             return arguments[0]  # type: ignore[no-any-return]
         language = format_language(arguments[0], arguments[1], self._budget)
         others = format_complement(arguments[0], arguments[1], self._budget)
-        assert language is not None and others is not None  # unknown formats assert nothing
+        assert language is not None  # unknown formats assert nothing
+        assert others is not None
         return StringSet.between(language, others.complement(budget=self._budget))
 
     def _pattern(self, pattern: str, place: str | None) -> Dfa:

@@ -15,7 +15,7 @@ from schemac.frontend.json_schema import JsonSchemaOptions
 from schemac.frontend.lark.collisions import report_collisions
 from schemac.frontend.lark.commit import commit_lazy
 from schemac.frontend.lark.definitions import read_definitions
-from schemac.frontend.lark.rules import IGNORED, ROOT, Rules, check_start
+from schemac.frontend.lark.rules import ROOT, Rules, check_start
 from schemac.frontend.lark.terminals import Terminals
 from schemac.ir.graph import Module
 
@@ -56,6 +56,6 @@ def lark_module(
     rules = Rules(definitions, terminals, budget, notes, json_options or JsonSchemaOptions(strict=strict))
     rules.make(start)
     if strict:
-        report_collisions(rules.terminals, budget)
+        report_collisions(rules.lexemes, budget)
     module = grammar_module(rules.rules, ROOT, budget, notes)
-    return commit_lazy(module, rules.lexemes, IGNORED, budget)
+    return commit_lazy(module, rules.lexemes.all(), budget)

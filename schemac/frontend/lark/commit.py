@@ -14,37 +14,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schemac.budget import Budget
+from schemac.frontend.lark.lexemes import IGNORED, Lexeme
 from schemac.frontend.regex import language_module
 from schemac.ir.charset import CODE_POINTS, SCALARS
 from schemac.ir.dfa import Dfa, union_all
 from schemac.ir.graph import Graph, Module, Procedure
-from schemac.ir.passes.left_recursion import append_graph
 from schemac.ir.passes.trim import copy_graph
 
 _Node = tuple[int, int]  # (procedure, node)
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
-    """The language of a terminal or of a lazy rule, over code points; what may follow it is not part of it."""
-
+class _Kind:
     language: Dfa
     lazy: bool
 
 
-def commit_lazy(module: Module, terminals: Mapping[str, Terminal], ignored: str, budget: Budget) -> Module:
+def commit_lazy(module: Module, lexemes: Mapping[str, Lexeme], budget: Budget) -> Module:
     """Cut terminals short where a lazy rule can begin at the same place.
 
     Args:
         module: of a grammar.
-        terminals: by the names of their procedures.
-        ignored: the name of the procedure of ignored texts.
+        lexemes: by the names of their procedures.
         budget: limits.
     """
-    kinds = {n: terminals[p.name] for n, p in enumerate(module.procedures) if p.name in terminals}
+    names = [procedure.name for procedure in module.procedures]
+    kinds = {n: _Kind(found.language, found.lazy) for n, name in enumerate(names)
+             if (found := lexemes.get(name)) and found.language is not None}
     if not any(kind.lazy for kind in kinds.values()):
         return module
-    skip = {number for number, procedure in enumerate(module.procedures) if procedure.name == ignored}
+    skip = {number for number, name in enumerate(names) if name.startswith(IGNORED)}
     rivals = _Places(module, kinds, skip, budget).rivals()
     return _Cutting(module, kinds, budget).cut(rivals)
 
@@ -52,7 +51,7 @@ def commit_lazy(module: Module, terminals: Mapping[str, Terminal], ignored: str,
 class _Places:
     """Which terminals can begin together."""
 
-    def __init__(self, module: Module, kinds: Mapping[int, Terminal], skip: set[int], budget: Budget) -> None:
+    def __init__(self, module: Module, kinds: Mapping[int, _Kind], skip: set[int], budget: Budget) -> None:
         self._graphs = [procedure.graph for procedure in module.procedures]
         self._kinds = kinds
         self._skip = skip
@@ -114,7 +113,7 @@ class _Places:
 
 
 class _Cutting:
-    def __init__(self, module: Module, kinds: Mapping[int, Terminal], budget: Budget) -> None:
+    def __init__(self, module: Module, kinds: Mapping[int, _Kind], budget: Budget) -> None:
         self._procedures = list(module.procedures)
         self._kinds = kinds
         self._budget = budget
@@ -147,23 +146,6 @@ class _Cutting:
         if shorter != kind.language:
             number = len(self._procedures)
             module = language_module(shorter, procedure.name, budget=budget, place=procedure.place)
-            graph = self._with_tail(module, procedure.graph)
-            self._procedures.append(Procedure(procedure.name, procedure.place, graph))
+            self._procedures.append(module.procedures[0])
         self._shorter[terminal, lazy] = number
         return number
-
-    @staticmethod
-    def _with_tail(module: Module, old: Graph) -> Graph:
-        """The graph of a shorter terminal, followed by what followed the old one: the call of ignored texts."""
-        body, graph = module.procedures[0].graph, Graph()
-        base = append_graph(graph, body)
-        graph.epsilon(graph.start, base)
-        end = graph.node()
-        graph.final(end)
-        calls = [callee for edges in old.call_edges for callee, _ in edges]
-        for final in sorted(body.finals):
-            if calls:
-                graph.call(base + final, calls[0], end)
-            else:
-                graph.epsilon(base + final, end)
-        return graph

@@ -91,6 +91,26 @@ def pattern_node(source: Source, begin: int, literal: str) -> ast.Node:
         raise
 
 
+def has_bare_alternatives(literal: str) -> bool:
+    """Whether a pattern literal has alternatives outside of all parentheses."""
+    depth, position, bracket = 0, 1, False
+    while position < len(literal):
+        char = literal[position]
+        if char == "\\":
+            position += 1
+        elif bracket:
+            bracket = char != "]"
+        elif char == "[":
+            bracket = True
+            position += literal[position + 1 : position + 2] in ("]", "^")
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "|" and depth == 0:
+            return True
+        position += 1
+    return False
+
+
 def range_node(source: Source, begin: int, low: str, high: str) -> ast.Node:
     """The syntax tree of ``"a".."z"``; the first literal stands at `begin`."""
     ends = [string_value(source, begin, literal)[0] for literal in (low, high)]

@@ -11,18 +11,20 @@ from schemac.errors import SourceError, UnsupportedError
 from schemac.frontend.grammar import Notes, Rule
 from schemac.frontend.grammar import expression as ex
 from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
-from schemac.frontend.lark.commit import Terminal
 from schemac.frontend.lark.definitions import Definition, Definitions, Scope, tokens_of
 from schemac.frontend.lark.folding import counts, fold
+from schemac.frontend.lark.ignored import first_characters
+from schemac.frontend.lark.lexemes import Lexeme, Lexemes
 from schemac.frontend.lark.lexer import Inline
 from schemac.frontend.lark.syntax import Node
 from schemac.frontend.lark.terminals import Terminals, inline_language, literal_text
 from schemac.frontend.located import located
-from schemac.frontend.regex import ast
+from schemac.ir.charset import CharSet
 from schemac.ir.dfa import Dfa
 
-#: The names of the rules that Lark grammars cannot name.
-ROOT, IGNORED = "%start", "%ignore"
+#: The name of the rule that the whole text matches; no rule of a Lark grammar has such a name.
+ROOT = "%start"
+_JSON_STARTS = CharSet.of(*b'{["-tfn', (0x30, 0x39))
 _MAX_TEMPLATE_NAME = 1_000
 
 
@@ -52,7 +54,6 @@ class Rules:
         options: JsonSchemaOptions,
     ) -> None:
         self._definitions = definitions.by_name
-        self._ignored = definitions.ignored
         self._terminals = terminals
         self._budget = budget
         self._notes = notes
@@ -61,10 +62,7 @@ class Rules:
         self._made: set[str] = set()
         self._embedded: dict[str, ex.Expression] = {}
         self.rules: dict[str, Rule] = {}
-        #: The terminals in rules and the ignored ones, other than single texts, for reports of collisions.
-        self.terminals: list[tuple[Rule, Dfa]] = []
-        #: The same without the ignored ones, and the lazy rules, by name.
-        self.lexemes: dict[str, Terminal] = {}
+        self.lexemes = Lexemes(definitions.ignored, terminals, budget)
 
     def make(self, start: str) -> dict[str, Rule]:
         """All rules that are needed, and those of the grammar itself that are not; the root is `ROOT`.
@@ -73,9 +71,6 @@ class Rules:
             SourceError, UnsupportedError, BudgetExceeded: see `lark_module`.
         """
         place = self._definitions[start].place
-        self._make_ignored()
-        body = ex.sequence([*self._skip(), ex.Reference(start, place)])
-        self.rules[ROOT] = Rule(start, place, body, used=True)
         self._need(start, self._definitions[start], {})
         self._finish()
         needed = set(self._made) | self._terminals.used
@@ -90,6 +85,7 @@ class Rules:
             elif not definition.parameters:
                 self._need(name, definition, {})  # so that what is wrong with it is found
         self._finish()
+        self.rules |= self.lexemes.rules(ROOT, ex.Reference(start, place))
         return self.rules
 
     def _finish(self) -> None:
@@ -97,28 +93,6 @@ class Rules:
             self._budget.spend("procedures", place=instance.definition.place)
             self._define(instance)
         self._pending = []
-
-    def _make_ignored(self) -> None:
-        if not self._ignored:
-            return
-        nodes = []
-        for body, scope in self._ignored:
-            self._terminals.work_out(body, scope)
-            nodes.append(self._terminals.pattern(body, scope))
-        begin = next(tokens_of(self._ignored[0][0])).start_pos or 0
-        place = self._ignored[0][1].source.place(begin)
-        language = self._terminals.lower(ast.alternate(nodes), place, IGNORED)
-        rule = Rule(IGNORED, place, ex.language(language.star(budget=self._budget)), used=True)
-        self.rules[IGNORED] = rule
-        self.terminals.append((rule, language))
-
-    def _skip(self) -> list[ex.Expression]:
-        """What may stand at the start, and after every terminal."""
-        return [ex.Reference(IGNORED, self.rules[IGNORED].place)] if IGNORED in self.rules else []
-
-    def _token(self, expression: ex.Expression) -> ex.Expression:
-        """A terminal, with what may follow it."""
-        return ex.sequence([expression, *self._skip()])
 
     # -- definitions --------------------------------------------------------------------------------------------
 
@@ -129,32 +103,33 @@ class Rules:
 
     def _define(self, instance: _Instance) -> None:
         definition = instance.definition
-        if definition.terminal:
-            self._define_terminal(instance.name, definition)
-            return
-        if definition.attributes is not None:
-            for name in definition.attributes.quiet:
-                self._notes.note("this attribute constrains nothing", definition.place, name)
-            if definition.attributes.lazy or definition.attributes.marker is not None:
-                language = self._terminals.rule_language(definition, definition.attributes)
-                commits = definition.attributes.marker is None or definition.attributes.keeps_marker
-                self.lexemes[instance.name] = Terminal(language, lazy=commits)
-                body = self._token(ex.language(language))
-            else:
-                body = self._body(instance)
+        attributes = definition.attributes
+        for name in attributes.quiet if attributes else ():
+            self._notes.note("this attribute constrains nothing", definition.place, name)
+        if attributes is not None and (attributes.lazy or attributes.marker is not None):
+            language = self._terminals.rule_language(definition, attributes)
+            commits = attributes.marker is None or attributes.keeps_marker
+            body: ex.Expression = self._lexeme(f"{instance.name} as a lexeme", definition.place, language, lazy=commits)
         else:
             body = self._body(instance)
         self.rules[instance.name] = Rule(instance.name, definition.place, body, used=True)
 
-    def _define_terminal(self, name: str, definition: Definition) -> None:
+    def _lexeme(self, name: str, place: str, language: Dfa, *, lazy: bool = False) -> ex.Expression:
+        first = first_characters(language)
+        return self.lexemes.add(Lexeme(name, place, ex.language(language), first, language, lazy))
+
+    def _text(self, name: str, place: str, text: str) -> ex.Expression:
+        return self.lexemes.add(Lexeme(name, place, ex.text(text), CharSet.of(*map(ord, text[:1]))))
+
+    def _terminal(self, name: str, definition: Definition) -> ex.Expression:
+        """A use of a named terminal."""
+        self._made.add(name)
+        if name in self.lexemes:
+            return self.lexemes.use(name, definition.place)
         text = literal_text(self._terminals.node(name)) if self._is_pattern(definition) else None
         if text is not None:
-            self.rules[name] = Rule(name, definition.place, self._token(ex.text(text)), used=True)
-            return
-        language = self._terminals.language(name)
-        rule = self.rules[name] = Rule(name, definition.place, self._token(ex.language(language)), used=True)
-        self.terminals.append((rule, language))
-        self.lexemes[name] = Terminal(language, lazy=False)
+            return self._text(name, definition.place, text)
+        return self._lexeme(name, definition.place, self._terminals.language(name))
 
     @staticmethod
     def _is_pattern(definition: Definition) -> bool:
@@ -212,35 +187,31 @@ class Rules:
             return name, ex.Reference(name, place)
         if node.data == "terminal":
             name = scope.name(token)
-            definition = self._terminals.definition(name, scope, token)
-            self._need(name, definition, {})
-            return name, ex.Reference(name, place)
+            return name, self._terminal(name, self._terminals.definition(name, scope, token))
         return self._literal(node, scope)
 
     def _literal(self, node: Node, scope: Scope) -> tuple[str, ex.Expression]:
-        """A literal in a rule: a text where it stands, a pattern as a rule of its own."""
+        """A use of a literal."""
         written = "..".join(map(str, tokens_of(node)))
+        place = self._place(node, scope)
+        if written in self.lexemes:
+            return written, self.lexemes.use(written, place)
         pattern = self._terminals.literal(node, scope)
         text = literal_text(pattern)
         if text is not None:
-            return written, self._token(ex.text(text))
-        place = self._place(node, scope)
-        if written not in self.rules:
-            language = self._terminals.lower(pattern, place, written)
-            rule = self.rules[written] = Rule(written, place, self._token(ex.language(language)), used=True)
-            self.terminals.append((rule, language))
-            self.lexemes[written] = Terminal(language, lazy=False)
-        return written, ex.Reference(written, place)
+            return written, self._text(written, place, text)
+        return written, self._lexeme(written, place, self._terminals.lower(pattern, place, written))
 
     def _inline(self, inline: Inline) -> ex.Expression:
         found = self._embedded.get(inline.place)
         if found is None:
+            name = f"%{inline.kind} at {inline.place}"
             if inline.tokens is not None:
-                found = self._token(inline.tokens)
+                found = self.lexemes.add(Lexeme(name, inline.place, inline.tokens, CharSet()))
             elif inline.kind == "json":
-                found = self._token(self._json(inline))
+                found = self.lexemes.add(Lexeme(name, inline.place, self._json(inline), _JSON_STARTS))
             else:
-                found = self._token(ex.language(inline_language(inline, self._budget)))
+                found = self._lexeme(name, inline.place, inline_language(inline, self._budget))
             self._embedded[inline.place] = found
         return found
 

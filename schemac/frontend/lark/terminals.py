@@ -19,7 +19,7 @@ from schemac.frontend.lark.attributes import Attributes
 from schemac.frontend.lark.definitions import Definition, Definitions, Scope, tokens_of
 from schemac.frontend.lark.folding import counts, fold
 from schemac.frontend.lark.lexer import Inline
-from schemac.frontend.lark.literals import pattern_node, range_node, string_value, text_node
+from schemac.frontend.lark.literals import has_bare_alternatives, pattern_node, range_node, string_value, text_node
 from schemac.frontend.lark.outside import looks_outside
 from schemac.frontend.lark.shortest import before_marker, shortest_texts
 from schemac.frontend.lark.syntax import Node
@@ -116,12 +116,29 @@ class Terminals:
             if node.data == "expansions":
                 return ast.alternate(values)
             if node.data == "expansion":
+                if len(values) > 1:
+                    self._note_joined(node, scope)
                 return ast.concat(values)
             if node.data == "maybe":
                 return ast.repeat(values[0], 0, 1)
             return ast.repeat(values[0], *counts(node, scope.source))
 
         return fold(body, leaf, inner)
+
+    def _note_joined(self, node: Node, scope: Scope) -> None:
+        """Report patterns that Lark would join to their neighbours as they are written: ``/a|b/ "c"`` as ``a|bc``."""
+        for child in node.children:
+            inside = child.children[0] if isinstance(child, Tree) and child.data == "value" else None
+            if not isinstance(inside, Tree) or inside.data != "literal" or scope.prefix:
+                continue
+            token = next(tokens_of(inside))
+            if token.type == "REGEXP" and has_bare_alternatives(str(token)):
+                self._notes.note(
+                    "these alternatives end where the pattern does; in Lark they would go on",
+                    scope.source.place(token.start_pos or 0),
+                    str(token)[:40],
+                    "put them in parentheses",
+                )
 
     def literal(self, node: Node, scope: Scope) -> ast.Node:
         """The pattern of a text, a pattern literal, a range or an inline expression.
