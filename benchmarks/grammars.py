@@ -2,8 +2,9 @@
 
     python -m benchmarks.grammars --texts 20 --seed 1
 
-Every grammar is written twice, as GBNF for schemac and xgrammar and as Lark for llguidance, for the same language. Texts
-are random members of it. `--curve N` prints the time per token along N tokens of the ambiguous grammars, for schemac.
+Every grammar is written twice, as GBNF for schemac and xgrammar and as Lark for llguidance, for the same language.
+Texts are random members of it. `--curve N` prints the time per token along N tokens of the ambiguous grammars, for
+schemac.
 """
 
 from __future__ import annotations
@@ -30,52 +31,53 @@ GRAMMARS: dict[str, tuple[str, str]] = {
         'start: "(" item (" " item)* ")"\nitem: /[a-z]+/ | /[0-9]+/ | start\n',
     ),
     "json": (
-        'root ::= value\nvalue ::= object | array | string | number | "true" | "false" | "null"\n'
+        ('root ::= value\nvalue ::= object | array | string | number | "true" | "false" | "null"\n'
         'object ::= "{" (member ("," member)*)? "}"\nmember ::= string ":" value\n'
         'array ::= "[" (value ("," value)*)? "]"\nstring ::= "\\"" [a-zA-Z0-9 ._-]* "\\""\n'
-        'number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)?\n',
-        'start: value\nvalue: object | array | string | number | "true" | "false" | "null"\n'
+        'number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)?\n'),
+        ('start: value\nvalue: object | array | string | number | "true" | "false" | "null"\n'
         'object: "{" (member ("," member)*)? "}"\nmember: string ":" value\n'
         'array: "[" (value ("," value)*)? "]"\nstring: /"[a-zA-Z0-9 ._-]*"/\n'
-        "number: /-?(0|[1-9][0-9]*)(\\.[0-9]+)?/\n",
+        "number: /-?(0|[1-9][0-9]*)(\\.[0-9]+)?/\n"),
     ),
     "sql": (
-        'root ::= "SELECT " columns " FROM " name where? order?\ncolumns ::= "*" | name (", " name)*\n'
+        ('root ::= "SELECT " columns " FROM " name where? order?\ncolumns ::= "*" | name (", " name)*\n'
         'where ::= " WHERE " condition\ncondition ::= test | condition " AND " test | condition " OR " test\n'
         'test ::= name " = " value | "(" condition ")"\nvalue ::= [0-9]+ | "\'" [a-z ]* "\'"\n'
-        'order ::= " ORDER BY " name (" ASC" | " DESC")?\nname ::= [a-z] [a-z_]*\n',
-        'start: "SELECT " columns " FROM " name where? order?\ncolumns: "*" | name (", " name)*\n'
+        'order ::= " ORDER BY " name (" ASC" | " DESC")?\nname ::= [a-z] [a-z_]*\n'),
+        ('start: "SELECT " columns " FROM " name where? order?\ncolumns: "*" | name (", " name)*\n'
         'where: " WHERE " condition\ncondition: test | condition " AND " test | condition " OR " test\n'
         'test: name " = " value | "(" condition ")"\nvalue: /[0-9]+/ | /\'[a-z ]*\'/\n'
-        'order: " ORDER BY " name (" ASC" | " DESC")?\nname: /[a-z][a-z_]*/\n',
+        'order: " ORDER BY " name (" ASC" | " DESC")?\nname: /[a-z][a-z_]*/\n'),
     ),
     "statements": (
-        'root ::= statement+\nstatement ::= name " = " expression ";\\n" | "if (" expression ") {\\n" statement* "}\\n"'
+        ('root ::= statement+\n'
+        'statement ::= name " = " expression ";\\n" | "if (" expression ") {\\n" statement* "}\\n"'
         ' | "while (" expression ") {\\n" statement* "}\\n"\n'
         'expression ::= operand ((" + " | " - " | " < " | " == ") operand)*\n'
         'operand ::= name | [0-9]+ | "(" expression ")" | name "(" (expression (", " expression)*)? ")"\n'
-        "name ::= [a-z] [a-z0-9_]*\n",
-        'start: statement+\nstatement: name " = " expression ";\\n" | "if (" expression ") {\\n" statement* "}\\n"'
+        "name ::= [a-z] [a-z0-9_]*\n"),
+        ('start: statement+\nstatement: name " = " expression ";\\n" | "if (" expression ") {\\n" statement* "}\\n"'
         ' | "while (" expression ") {\\n" statement* "}\\n"\n'
         'expression: operand ((" + " | " - " | " < " | " == ") operand)*\n'
         'operand: name | /[0-9]+/ | "(" expression ")" | name "(" (expression (", " expression)*)? ")"\n'
-        "name: /[a-z][a-z0-9_]*/\n",
+        "name: /[a-z][a-z0-9_]*/\n"),
     ),
     "url": (
-        'root ::= ("http" | "https") "://" host (":" [0-9]+)? ("/" segment)* ("?" pair ("&" pair)*)?\n'
+        ('root ::= ("http" | "https") "://" host (":" [0-9]+)? ("/" segment)* ("?" pair ("&" pair)*)?\n'
         'host ::= label ("." label)+\nlabel ::= [a-z] [a-z0-9]*\nsegment ::= [a-zA-Z0-9._-]*\n'
-        'pair ::= [a-z]+ "=" [a-zA-Z0-9]*\n',
-        'start: ("http" | "https") "://" host (":" /[0-9]+/)? ("/" segment)* ("?" pair ("&" pair)*)?\n'
+        'pair ::= [a-z]+ "=" [a-zA-Z0-9]*\n'),
+        ('start: ("http" | "https") "://" host (":" /[0-9]+/)? ("/" segment)* ("?" pair ("&" pair)*)?\n'
         'host: label ("." label)+\nlabel: /[a-z][a-z0-9]*/\nsegment: /[a-zA-Z0-9._-]*/\n'
-        'pair: /[a-z]+/ "=" /[a-zA-Z0-9]*/\n',
+        'pair: /[a-z]+/ "=" /[a-zA-Z0-9]*/\n'),
     ),
     "chess": (
-        'root ::= ([1-9] [0-9]? ". " move " " move "\\n")+\nmove ::= (pawn | piece | castle) [+#]?\n'
+        ('root ::= ([1-9] [0-9]? ". " move " " move "\\n")+\nmove ::= (pawn | piece | castle) [+#]?\n'
         'pawn ::= [a-h] ("x" [a-h])? [1-8] ("=" [NBRQ])?\npiece ::= [NBRQK] [a-h]? [1-8]? "x"? [a-h] [1-8]\n'
-        'castle ::= "O-O" "-O"?\n',
-        'start: (/[1-9][0-9]?/ ". " move " " move "\\n")+\nmove: (pawn | piece | castle) /[+#]/?\n'
+        'castle ::= "O-O" "-O"?\n'),
+        ('start: (/[1-9][0-9]?/ ". " move " " move "\\n")+\nmove: (pawn | piece | castle) /[+#]/?\n'
         "pawn: /[a-h](x[a-h])?[1-8](=[NBRQ])?/\npiece: /[NBRQK][a-h]?[1-8]?x?[a-h][1-8]/\n"
-        'castle: /O-O(-O)?/\n',
+        'castle: /O-O(-O)?/\n'),
     ),
     "ambiguous": ('root ::= root root | "a"\n', 'start: start start | "a"\n'),
 }

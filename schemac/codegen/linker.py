@@ -91,7 +91,9 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
 def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Relations) -> Int32:
     """int32 [V]: the relation of each token, `EMPTY` for those that are never allowed."""
     frames = relations.frames
-    resting = ~frames.returns_only & (frames.enters < 0)
+    # No text rests at a state that only calls, but one that rests above it, where its frame may end, goes on from there.
+    returned = np.isin(np.arange(automaton.states), automaton.call_return)
+    resting = ~frames.returns_only & ((frames.enters < 0) | returned)
     everywhere = relations.identity(np.flatnonzero(resting).astype(np.int32))
     trie = vocabulary.trie
     of_node = relations.classify(trie, everywhere)

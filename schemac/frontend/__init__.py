@@ -44,8 +44,8 @@ class SourceOptions:
 
 
 #: A line that defines a rule, in (E)BNF, and one that defines the start rule, in Lark.
-_BNF_RULE = re.compile(rb"^[ \t]*[\w.-]{1,256}(?:\[[^\]\n]{0,400}\])?[ \t]*::=", re.MULTILINE)
-_LARK_START = re.compile(rb"^[ \t]*[!?]{0,2}start[^:\n]{0,400}:", re.MULTILINE)
+_BNF_RULE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*[\w.-]{1,256}(?:\[[^\]\n]{0,400}\])?[ \t]*::=", re.MULTILINE)
+_LARK_START = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*[!?]{0,2}start[^:\n]{0,400}:", re.MULTILINE)
 
 
 def detect_kind(source: object) -> str:

@@ -249,8 +249,8 @@ GRAMMARS: dict[str, tuple[str, list[str], list[str]]] = {
     ),
     "Unicode": (
         r"""
-        start: (WORD | /[α-ω]+/ | "→" | "\u00e9" | /\d/)+
-        WORD: /[^\W\d_]+/ "!"
+        start: (WORD | /[α-ω]+/ | "→" | "\u00e9" | /[०-९\d]/)+
+        WORD: /[a-zà-ÿ一-龥]+/ "!"
         """,
         ["αβγ", "é→é", "naïve!", "1", "日本!"], ["", "→→a", "_!"],
     ),

@@ -159,4 +159,6 @@ def repeat(body: Expression, low: int, high: int | None, place: str) -> Expressi
         return body
     if high == 0 or (isinstance(body, Text) and not body.text):
         return NOTHING
+    if isinstance(body, Repeat) and body.low == 0 and (body.high is None or (body.high == 1 == high)) and low <= 1:
+        return body  # such as (x?)? and (x*)+
     return Repeat(body, low, high, place, 2 + body.size * max(1, low if high is None else high))

@@ -41,7 +41,7 @@ class Scope:
         if local in self.aliases:
             return self.aliases[local]
         if not self.prefix or local in self.inlines:
-            return local
+            return str(local)
         return f"_{self.prefix}__{local[1:]}" if local.startswith("_") else f"{self.prefix}__{local}"
 
 

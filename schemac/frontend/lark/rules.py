@@ -152,9 +152,11 @@ class Rules:
                 return ex.choice(values)
             if node.data == "expansion":
                 return ex.sequence(values)
-            place = self._place(node, scope)
-            low, high = (0, 1) if node.data == "maybe" else counts(node, scope.source)
-            return ex.repeat(values[0], low, high, place)
+            if node.data == "maybe":
+                return ex.repeat(values[0], 0, 1, instance.definition.place)
+            operator = next(child for child in node.children if isinstance(child, Token))
+            place = scope.source.place(operator.start_pos or 0)
+            return ex.repeat(values[0], *counts(node, scope.source), place)
 
         return fold(body, leaf, inner)
 

@@ -1,0 +1,161 @@
+"""The catalogue of errors: smallest faulty grammars, with what is said about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemac.errors import BudgetExceeded, EmptyLanguageError, SchemacError, SourceError, UnsupportedError
+from tests.grammars.support import gbnf, lark
+
+S, U, E, B = SourceError, UnsupportedError, EmptyLanguageError, BudgetExceeded
+
+#: (grammar, class, how the message begins)
+GBNF: list[tuple[str, type[SchemacError], str]] = [
+    ("", S, "1:1 `root`: there is no rule 'root' to start from (write root ::= ...)"),
+    ('a ::= "x"', S, "1:1 `root`: there is no rule 'root' to start from (the first rule is 'a')"),
+    ("root", S, "1:1 `root`: a rule name must be followed by ::="),
+    ('root = "a"', S, "1:1 `root`: a rule name must be followed by ::="),
+    ('"a"', S, '1:1 `"`: a rule is expected here (as in name ::= ...)'),
+    ('root ::= "a" b ::= "c"', S, "1:14 `b`: a rule must begin on a line of its own"),
+    ('root ::= ("a"\nb ::= "c"', S, "2:1 `b`: a rule begins within parentheses (close them before)"),
+    ('root ::= "a"\nroot ::= "b"', S, "2:1 `root`: this rule is defined twice, first at 1:1"),
+    ("root ::= b", S, "1:10 `b`: there is no such rule"),
+    ('root ::= "a"\nb ::= ("x" | c)*', S, "2:14 `c`: there is no such rule"),
+    ('root ::= ("a"', S, "1:10 `(`: this parenthesis is never closed"),
+    ('root ::= "a")', S, "1:13 `)`: this parenthesis closes nothing"),
+    ('root ::= "a', S, '1:10 `"a`: this text never ends'),
+    ('root ::= "a\n"', S, '1:10 `"a`: this text never ends'),
+    ("root ::= 'a'", S, "1:10 `'`: this is not part of the notation (texts stand in double quotes)"),
+    ("root ::= [a", S, "1:10 `[a`: this class never ends"),
+    ("root ::= []", S, "1:10 `[]`: this class has no characters (write [^] for any character)"),
+    ("root ::= [b-a]", S, "1:11 `b-a`: this range is upside down"),
+    (r"root ::= [\d]", S, r"1:11 `\d`: there is no such escape (write the ranges, as in [0-9] or [a-zA-Z0-9_])"),
+    (r'root ::= "\q"', S, r"1:11 `\q`: there is no such escape"),
+    (r'root ::= "\x4"', S, r"1:11 `\x`: 2 hexadecimal digits are expected"),
+    (r'root ::= "\ud800"', S, r"1:11 `\ud800`: there is no such character"),
+    (r'root ::= "\U00110000"', S, r"1:11 `\U00110000`: there is no such character"),
+    ("root ::= *", S, "1:10 `*`: there is nothing to repeat here (write what is to be repeated before it)"),
+    ('root ::= "a"++', S, "1:14 `+`: there is nothing to repeat here (wrap what is repeated in parentheses)"),
+    ('root ::= "a"{2,1}', S, "1:13 `{2,1}`: this repetition is upside down"),
+    ('root ::= "a"{,2}', S, "1:13 `{,2}`: these are no proper counts (write {0,n})"),
+    ('root ::= "a"{x}', S, "1:13 `{x}`: these are no proper counts (as in {3}, {3,} or {3,5})"),
+    ('root ::= "a"{1', S, "1:13 `{`: these are no proper counts"),
+    ("root ::= <think", S, "1:10 `<`: this token has no end (as in <think> or <[128010]>)"),
+    ("root ::= <[x]>", S, "1:10 `<[x]>`: ids of tokens are expected"),
+    ("root ::= <[3-1]>", S, "1:10 `<[3-1]>`: this range is upside down"),
+    ("root ::= <[0-99999]>", U, "1:10 `<[0-99999]>`: these are more than 4,096 tokens"),
+    ("root ::= !<think>", U, "1:10 `!<`: which tokens there are depends on the vocabulary (name the tokens"),
+    ("root ::= ExcludeToken(1)", U, "1:10 `ExcludeToken`: this macro is not known (which tokens there are"),
+    ('root ::= TagDispatch(("a", b))', U, "1:10 `TagDispatch`: this macro is not known (write a structural tag with"),
+    ("root ::= Token()", S, "1:10 `Token()`: ids of tokens are expected (as in Token(128010))"),
+    ("root ::= Substring(1)", S, "1:10 `Substring(1)`: texts are expected"),
+    ('root ::= Regex("a" "b")', S, '1:10 `Regex("a" `: a comma or a closing parenthesis is missing'),
+    ('root ::= Regex("a\\\\1")', U, "1:10:1:2 `\\1`: backreferences are not regular"),
+    ('root ::= Regex("a", json_string=true)', U, '1:10 `Regex("a", json_string=true)`: a pattern and perhaps flags'),
+    ('root ::= "a" (= "b")', U, "1:14 `(=`: assertions about what follows are not known (leave out the (= ...))"),
+    ('root[max_tokens=5] ::= "a"', U, "1:5 `max_tokens`: this option is not known (use a repetition with counts)"),
+    ('root[foo] ::= "a"', S, "1:5 `foo`: there is no such option"),
+    ("root ::= root", E, "1:1: no text satisfies 'root'"),
+    ('root ::= "a" b\nb ::= "c" b', E, "1:1: no text satisfies 'root'"),
+    ('root ::= "ab"{9999999999999999999999}', B, "1:14: the budget of 2,000,000 states is used up (19,9"),
+    ('root ::= "' + "a" * 50 + "\n", S, '1:10 `"' + "a" * 39 + "...`: this text never ends"),
+]  # fmt: skip
+
+LARK: list[tuple[str, type[SchemacError], str]] = [
+    ("", S, "1:1 `start`: there is no rule 'start' to start from (write start: ...)"),
+    ('a: "x"', S, "1:1 `start`: there is no rule 'start' to start from (the first rule is 'a')"),
+    ("start: (", S, "1:9: unclosed parenthesis (expected: `)`, a pattern, a rule name, a terminal name, a text)"),
+    ('start: "a")', S, "1:11 `)`: this closes nothing (expected: the end of the line)"),
+    ("start", S, "1:6: expecting rule or terminal definition (missing colon)"),
+    ("start: 1", S, "1:8 `1`: incorrect type of value"),
+    ("start: a -> B", S, "1:13 `B`: `B` is not expected here (expected: a rule name)"),
+    ("start: a: b", S, "1:9 `:`: unexpected colon"),
+    ("start: a??", S, "1:10 `?`: misplaced operator"),
+    ("start: *", S, "1:8 `*`: misplaced operator"),
+    ("Start: a", S, "1:1 `Start`: this is no name (rules are all in lower case, terminals all in upper case)"),
+    ("%import 'a'", S, "1:9 `'`: this is not part of the notation"),
+    ('%import "a"', S, '1:9 `"a"`: %import expects a name'),
+    ("%ignore %import", S, "1:9 `%import`: %ignore expects a value"),
+    ("%foo", U, "1:1 `%foo`: there is no such directive"),
+    ('start: "a', S, '1:8 `"a`: this text never ends'),
+    ("start: /a", S, "1:8 `/a`: this pattern never ends"),
+    ("start: /a/q", S, "1:11 `q`: there is no such flag"),
+    ("start: /a/l", U, "1:8 `/a/l`: texts do not depend on a locale"),
+    ("start: /a\nb/", S, "1:8 `/a`: a pattern of several lines needs the flag x"),
+    ("start: /a(/", S, "1:10 `(`: this group is never closed"),
+    ("start: /ab\n  c(/x", S, "2:4 `(`: this group is never closed"),
+    (r"start: /(a)\1/", U, r"1:12 `\1`: backreferences are not regular"),
+    ("start: /(?:a*?b){2}/", U, "1:8: lazy repetitions within counted ones are not known"),
+    (r'start: "\xq"', S, r'1:9 `\xq`: 2 hexadecimal digits are expected'),
+    ('start: "ab".."c"', S, '1:8 `"ab"`: a range has one character at each end, the lesser one first'),
+    ('start: "c".."a"', S, '1:8 `"c"`: a range has one character at each end, the lesser one first'),
+    ("start: a", S, "1:8 `a`: there is no such rule"),
+    ("start: A", S, "1:8 `A`: there is no such terminal"),
+    ('start: "x"\nb: c', S, "2:4 `c`: there is no such rule"),
+    ('start: "x"\nB: C', S, "2:4 `C`: there is no such terminal"),
+    ('start: "a"\nstart: "b"', S, "2:1 `start`: this is defined twice, first at 1:1"),
+    ('start: "a"\n%import common.WS\nWS: " "', S, "3:1 `WS`: this is defined twice, first at common:"),
+    ("start: A\nA: a\na: /x/", S, "2:4 `a`: a terminal is made of texts, patterns and terminals (use a rule)"),
+    ('start: A\nA: "x" | "(" A ")"', S, "2:1 `A`: this terminal is defined by way of itself (recursion is for rules)"),
+    ("start: A\nA: B\nB: C\nC: A", S, "4:1 `C`: this terminal is defined by way of itself"),
+    ('start: A\nA: "x" -> y', S, "2:4: aliases are for rules"),
+    ("start: A\n%declare A", U, "2:10 `A`: this terminal is declared only, for a lexer callback or postlex to make"),
+    ("%import python (file_input, _INDENT)\nstart: file_input", U, "python:"),
+    ("start: a\n%declare a", U, "2:10 `a`: this rule is declared only"),
+    ("%import nothing.X\nstart: X", S, "1:9 `nothing`: there is no such library (files beside the grammar"),
+    ("%import common.NOTHING\nstart: NOTHING", S, "1:16 `NOTHING`: common does not define this"),
+    ("%import common\nstart: X", S, "1:9: a file and a name in it are expected (as in %import common.WS)"),
+    ("%import .x.Y\nstart: Y", S, "1:10 `.x`: this grammar has no folder to import from (compile it from a file)"),
+    ("%import common.WS -> ws\nstart: ws", S, "1:9 `ws`: a rule stays a rule, a terminal a terminal"),
+    ('start: "a"\n%override b: "c"', S, "2:11 `b`: there is nothing to override under this name"),
+    ('start: "a"\n%extend b: "c"', S, "2:9 `b`: there is nothing to extend under this name"),
+    ('start: "a"\n%extend start{x}: x', S, "2:9 `start`: this does not have the same parameters"),
+    ('start: a{"b"}', S, "1:8 `a`: there is no such template"),
+    ('start: a{"x"}\na{b, c}: b c', S, "1:8 `a`: this template takes 2 arguments, not 1"),
+    ("start: a\na{b}: b", S, "1:8 `a`: this template needs arguments"),
+    ('start: "x"\na{b, b}: b', S, "2:1 `a`: two parameters have one name"),
+    ('start: a{"x"}\na{y}: a{a{y}}', U, "2:7 `a`: these templates use each other without end"),
+    ('start: "a"~2..1', S, "1:11 `2..1`: this repetition is upside down"),
+    ('start: "a"{2,1}', S, "1:11 `2..1`: this repetition is upside down"),
+    ('start: "a"{ x }', S, "1:11 `{`: "),
+    ('start: ~"a"', U, "1:8 `~`: complements of terminals are not known"),
+    ("start: A & B", U, "1:10 `&`: intersections of terminals are not known"),
+    ("start: @other", U, "1:8 `@`: there are no other grammars to refer to"),
+    ("start: <x", S, "1:8 `<`: this token has no end"),
+    ("start: <[^5]>", U, "1:8 `<[^5]>`: which tokens there are depends on the vocabulary"),
+    ("start: A\nA: <x>", U, "2:4 `<x>`: this cannot be a part of a terminal (use it in a rule)"),
+    ("start: %json {", S, "1:8 `%json {`: a JSON value is expected here (as in %json {...})"),
+    ('start: %json {"a" 1}', S, "1:14:1:6: not JSON"),
+    ('start: %json {"multipleOf": -1}', S, "1:14/multipleOf"),
+    ('start: %json {"type": "string", "pattern": "(a)\\\\1"}', U, "1:14/pattern:1:4"),
+    ('start: %regex {"foo": 1}', U, "1:15 `%regex`: this is not known"),
+    ('start: "a" A\nA: %regex {"substring_chars": "ab"} "c"', U, "2:4 `%regex`: this cannot be a part of a terminal"),
+    ('start[max_tokens=5]: "a"', U, "1:7 `max_tokens`: limits on tokens are not known"),
+    ('start[foo]: "a"', S, "1:7 `foo`: an attribute is expected here (one of lazy, suffix, stop, capture,"),
+    ('start[lazy: "a"', S, "1:6 `[lazy`: these attributes never end (write ] at their end)"),
+    ('start[suffix]: "a"', S, "1:7 `suffix`: this attribute needs a value"),
+    ('start[stop=""]: /a/', U, '1:12 `""`: the end of the text as a marker is not known (leave it out)'),
+    ('start[suffix="a", stop="b"]: /a/', S, "1:6 `[suffix=\"a\", stop=\"b\"`: a rule has a suffix or a stop, not both"),
+    ("start[lazy]: a\na: /x/", S, "1:14 `a`: a terminal is made of texts, patterns and terminals (use a rule)"),
+    ("start[suffix=X]: /a/", S, "1:14 `X`: there is no such terminal"),
+    ("start: start", E, "1:1: no text satisfies 'start'"),
+    ('start: "a" start', E, "1:1: no text satisfies 'start'"),
+    ('start: "a"~99999999999999999999', B, "1:11: the budget of 2,000,000 states is used up"),
+    ("start: /a{99999999999999999999}/", B, "1:8: the budget of 500,000 regex states is used up"),
+    ("__start: A", S, "1:1 `__start`: names do not begin with two underscores"),
+    ("start: a \\ b", S, "1:10 `\\`: a backslash may only end a line"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grammar", "kind", "message"), GBNF)
+def test_gbnf(grammar: str, kind: type[SchemacError], message: str) -> None:
+    with pytest.raises(kind) as found:
+        gbnf(grammar)
+    assert str(found.value).startswith(message), str(found.value)
+
+
+@pytest.mark.parametrize(("grammar", "kind", "message"), LARK)
+def test_lark(grammar: str, kind: type[SchemacError], message: str) -> None:
+    with pytest.raises(kind) as found:
+        lark(grammar)
+    assert str(found.value).startswith(message), str(found.value)
