@@ -91,7 +91,7 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
 def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Relations) -> Int32:
     """int32 [V]: the relation of each token, `EMPTY` for those that are never allowed."""
     frames = relations.frames
-    # No text rests at a state that only calls, but one that rests above it, where its frame may end, goes on from there.
+    # No text rests at a state that only calls, but one that rests above it, where its frame may end, goes on there.
     returned = np.isin(np.arange(automaton.states), automaton.call_return)
     resting = ~frames.returns_only & ((frames.enters < 0) | returned)
     everywhere = relations.identity(np.flatnonzero(resting).astype(np.int32))
@@ -102,8 +102,8 @@ def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Re
     named: dict[int, str] = {}
     for index, label in enumerate(automaton.labels):
         token = _named_token(vocabulary, label)
-        if token is None and label in automaton.optional_labels:
-            continue
+        if label in automaton.optional_labels and (token is None or token in vocabulary.stop_ids):
+            continue  # a token that ends the text is no part of it
         if token is None:
             raise LinkError(f"the vocabulary has no special token {label!r}", construct=label)
         if named.setdefault(token, label) != label:

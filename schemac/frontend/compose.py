@@ -53,7 +53,12 @@ class Composer:
         component, members = strong_components(callees)
         number = [-1] * len(graphs)
         for group in members:  # each after the groups that it calls
-            order = {procedure: position for position, procedure in enumerate(_from_first(group, callees, component))}
+            first = group[0]
+            if len(group) > 1:  # the same one wherever such a group comes from
+                inside = dict.fromkeys(group, 0)
+                first = min(group, key=lambda procedure: repr(_body(graphs[procedure], inside, number)))
+            reached = _breadth_first(first, callees, component)
+            order = {procedure: position for position, procedure in enumerate(reached)}
             key = tuple(_body(graphs[procedure], order, number) for procedure in order)
             found = self._known.get(key)
             if found is None:
@@ -230,9 +235,8 @@ def _call(procedure: int) -> Part:
     return lambda _, graph, source, target: graph.call(source, procedure, target)
 
 
-def _from_first(group: list[int], callees: Sequence[Iterable[int]], component: Sequence[int]) -> list[int]:
-    """The members of a group, breadth-first from the one with the smallest number."""
-    first = min(group)
+def _breadth_first(first: int, callees: Sequence[Iterable[int]], component: Sequence[int]) -> list[int]:
+    """The members of the group of a procedure, by calls from it."""
     order = {first: None}
     queue = [first]
     for procedure in queue:  # grows while we walk it
@@ -253,5 +257,5 @@ def _body(graph: Graph, order: dict[int, int], number: list[int]) -> _Body:
             for calls in graph.call_edges
         ),
         tuple(map(tuple, graph.token_edges)),
-        frozenset(graph.finals),
+        tuple(sorted(graph.finals)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from schemac.budget import Budget
 from schemac.codegen.linker import link
 from schemac.errors import LinkError, SourceError
 from schemac.frontend import detect_kind
+from schemac.sampling import sample_bytes
 from schemac.vocabulary import Vocabulary
 from tests.grammars.support import accepts, lark, warnings_of
 
@@ -198,6 +200,13 @@ def test_nothing_is_ignored_within_terminals() -> None:
     assert not accepts(automaton, "a b c d")
 
 
+def test_terminals_without_texts() -> None:
+    found: list[str] = []
+    automaton = lark('start: A | h | "b"\nA: /(?!)a/\nh[lazy]: /x+/ "y"\n%ignore " "', found.append)
+    assert accepts(automaton, " b ") and accepts(automaton, "xxy") and not accepts(automaton, "a")
+    assert found == ["2:1 `A`: no text matches this"]
+
+
 def test_an_empty_text_may_be_ignored_around() -> None:
     automaton = lark('start: "a"?\n%ignore " "')
     assert accepts(automaton, "") and accepts(automaton, "   ") and accepts(automaton, " a ")
@@ -261,3 +270,34 @@ def test_other_texts_are_not_guessed_at() -> None:
     for source in (b"[a-z]+"[1:], b"a\nb", b"restart: x", b"a:b"):
         with pytest.raises(SourceError, match="cannot tell"):
             detect_kind(source)
+
+
+COMMITTED = {
+    "tools": TOOLS,
+    "shortest": 'start: "<" name ">" rest\nname[lazy]: /[a-z]+/\nrest: /[a-z]+/',
+    "suffix": 'start: a "!"\na[suffix="<end>"]: /[a-z<>]*/',
+    "overlapping": 'start: (a ",")* b\na[lazy]: /[a-c]+/ "x"\nb: /[a-cx]+/',
+    "two triggers": (
+        'start: (foo | bar)* TEXT\na[lazy]: TEXT "<a>"\nfoo: a "1"+ "</a>"\nb[lazy]: TEXT "<b>"\nbar: b "2" "</b>"\n'
+        "TEXT: /(.|\\n)*/"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_llguidance_commits_in_the_same_way(name: str) -> None:
+    llguidance = pytest.importorskip("llguidance")
+    tokenizer = llguidance.LLTokenizer("byte")
+    source = llguidance.LLMatcher.grammar_from_lark(COMMITTED[name])
+    automaton = lark(COMMITTED[name])
+    generator = random.Random(name)
+    texts = [text for seed in range(40) if len(text := sample_bytes(automaton, seed)) < 60]
+    pieces = [b"<a>", b"<b>", b"</a>", b"1", b"x", b",", b"<function", b"=foo>", b"!", b"<end>"]
+    for text in list(texts):
+        at = generator.randint(0, len(text))
+        texts += [text[:at] + generator.choice(pieces) + text[at:], text[:at] + text[at + 1 :]]
+    for text in texts:
+        if text.isascii():
+            matcher = llguidance.LLMatcher(tokenizer, source, log_level=0)
+            whole = matcher.try_consume_tokens(list(text)) == len(text) and matcher.is_accepting()
+            assert accepts(automaton, text) == whole, text

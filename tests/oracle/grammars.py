@@ -113,6 +113,7 @@ CONTEXT_FREE = {
     "call or literal": "s = p | 'pq' 'r'\np = 'p' 'q'?",
     "nested ends": "s = a 'x'? a\na = b | b 'y'\nb = 'b' b | 'b'",
     "called root": "s = 'a' (s | '')  'z'? ",
+    "one call after another": "s = e e e\ne = 'b'? 'a' 'a'* | '(' e ')'",
     "long tail": "s = 'k' t\nt = 'k' u | ''\nu = 'k' s | 'm'",
     "unproductive branch": "s = 'a' | 'b' t\nt = 'c' t",
 }

@@ -56,7 +56,7 @@ class _Lowering:
 
     def module(self, root: str, notes: Notes) -> Module:
         self._rule(root)
-        done: list[tuple[int, str, str]] = []
+        done: list[tuple[int, str, str]] = []  # languages have been looked at by those who made them
         for procedure, expression, name, place in self._pending:  # grows while we walk it
             graph = Graph()
             end = graph.node()
@@ -64,7 +64,8 @@ class _Lowering:
             self._name = name
             self._write(graph, expression, graph.start, end, place)
             self._composer.define(procedure, graph)
-            done.append((procedure, name, place))
+            if not isinstance(expression, Language):
+                done.append((procedure, name, place))
         for name, rule in self._rules.items():
             if name not in self._number and not rule.used:
                 notes.note("this rule is never used", rule.place, name)

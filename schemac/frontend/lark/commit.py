@@ -99,7 +99,7 @@ class _Places:
             for callee, target in graph.call_edges[node]:
                 if callee in self._kinds:
                     calls[number, node, callee] = None
-                    if self._kinds[callee].language.accepting[0]:
+                    if self._kinds[callee].language.accepts(""):
                         after.append((number, target))
                 elif callee in self._skip:
                     after.append((number, target))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TokenName:
-    """One special token, by its text."""
+    """One special token, by its text, or by its id as ``<[128010]>``."""
 
     name: str
 

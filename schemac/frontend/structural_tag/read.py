@@ -362,13 +362,11 @@ def _token_name(item: Json, place: str) -> TokenName:
 
 
 def _token_named(value: object, place: str) -> TokenName:
-    if integer(value) is not None:
-        raise UnsupportedError(
-            "a token id means nothing before a vocabulary is linked", place=place, construct="token",
-            hint="name the token by its text",
-        )  # fmt: skip
+    number = integer(value)
+    if number is not None and number >= 0:
+        return TokenName(f"<[{number}]>")  # how a label names an id
     if not isinstance(value, str) or not value:
-        raise SourceError("expected the text of a token", place=place)
+        raise SourceError("expected the text of a token, or its id", place=place)
     return TokenName(_checked(value, place))
 
 
