@@ -49,7 +49,7 @@ class Matcher:
         stop_ids: ids that end the text, beside those of the vocabulary.
     """
 
-    __slots__ = ("_bitmask", "_history", "_known", "_now", "_pool", "_rows", "_stop", "program", "stop_ids")
+    __slots__ = ("_bitmask", "_history", "_known", "_now", "_out", "_pool", "_row", "_stop", "program", "stop_ids")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         self.program = program
@@ -62,8 +62,9 @@ class Matcher:
         self._known: dict[_Reading, tuple[Configuration, ...]] = {}
         self._history: list[Configurations] = []
         self._now: Configurations = self._start()
-        self._bitmask: object = _NO_BITMASK  # the mask filled last, and its rows: checked once, not at every step
-        self._rows: Int32 = self.program.nothing[None]
+        self._bitmask: object = _NO_BITMASK  # the mask and row filled last: checked once, not at every step
+        self._row = -1
+        self._out: Int32 = self.program.nothing
 
     def _start(self) -> Configurations:
         stack = self._pool.bottom
@@ -86,17 +87,20 @@ class Matcher:
         Raises:
             MatcherError: the mask is too narrow or of another type, or the budget is less than `tokens_needed`.
         """
-        if bitmask is not self._bitmask:
-            self._rows = mask_rows(bitmask, self.program.words)
-            self._bitmask = bitmask
-        try:
-            out = self._rows[row]
-        except IndexError:
-            raise MatcherError(f"there is no row {row} in a mask of {len(self._rows)} rows") from None
+        if bitmask is not self._bitmask or row != self._row:
+            self._find_row(bitmask, row)
+        out = self._out
         now = self._now
         if len(now) == 1:
             state, stack = now[0]
-            write_mask(out, stack.masks.get(state) or self._mask(state, stack))
+            mask = stack.masks.get(state) or self._mask(state, stack)
+            dense, words, values, more = mask
+            if more or len(out) != len(dense):
+                write_mask(out, mask)
+            else:  # the common case of it
+                out[:] = dense
+                if words is not None and values is not None:
+                    out[words] = values
         else:
             out.fill(0)
             if now is ENDED:
@@ -105,6 +109,14 @@ class Matcher:
                 or_mask(out, stack.masks.get(state) or self._mask(state, stack))
         if budget is not None and now is not ENDED:
             self._keep_within(out, budget)
+
+    def _find_row(self, bitmask: Any, row: int) -> None:
+        rows = mask_rows(bitmask, self.program.words)
+        try:
+            out = rows[row]
+        except IndexError:
+            raise MatcherError(f"there is no row {row} in a mask of {len(rows)} rows") from None
+        self._bitmask, self._row, self._out = bitmask, row, out
 
     def tokens_needed(self) -> int:
         """How many tokens suffice to finish the text from here, the stop token included; 0 after it.
@@ -265,42 +277,58 @@ class Matcher:
         return True
 
     def _one_step(self, state: int, stack: Stack, token: int) -> Configuration | None:
-        """The common case of `_step`, and nothing else: one outcome, which stays in the frame or pushes on it."""
+        """The common case of `_step`, and nothing else: there is one outcome, and one stack it can come from."""
         program = self.program
-        if not 0 <= token < program.vocab_size or program.accepting[state]:
+        if not 0 <= token < program.vocab_size or (program.accepting[state] and token in self.stop_ids):
             return None
         symbol_class = program.token_class[token]
-        low, high = program.edge_start[state], program.edge_start[state + 1]
-        edge = bisect_left(program.edge_class, symbol_class, low, high)
-        if edge == high or program.edge_class[edge] != symbol_class:
-            default = program.default_state[state]
-            if default < 0:
-                return None
-            stack = self._above_default(state, stack)
-            low, high = program.edge_start[default], program.edge_start[default + 1]
-            edge = bisect_left(program.edge_class, symbol_class, low, high)
-            if edge == high or program.edge_class[edge] != symbol_class:
-                return None
-        target = program.edge_value[edge]
-        if target < 0:
-            if target == NO_EDGE:
-                return None
-            first = program.multi_start[-1 - target]
-            context = program.multi_context[first]
-            if program.multi_start[-target] != first + 1 or context == EXIT:
-                return None
-            for ret in program.chain(context):
-                stack = self._pool.push(stack, ret)
-            target = program.multi_target[first]
         while True:
-            if program.returns_only[target]:
+            edge = program.edge(state, symbol_class)
+            if program.accepting[state] and stack.tops:  # it may also be read below
                 if stack.parent is None:
-                    return (target, stack) if stack.ret == EMPTY_STACK else None
-                target, stack = stack.ret, stack.parent
-            elif program.enter_state[target] >= 0:
-                target, stack = program.enter_state[target], self._pool.push(stack, program.enter_return[target])
+                    return None
+                if edge < 0:
+                    state, stack = stack.ret, stack.parent
+                    continue
+                if program.accepting[stack.ret] or program.edge(stack.ret, symbol_class) >= 0:
+                    return None
+            if edge < 0:
+                default = program.default_state[state]
+                if default < 0:
+                    return None
+                stack = self._above_default(state, stack)
+                edge = program.edge(default, symbol_class)
+                if edge < 0:
+                    return None
+            target = program.edge_value[edge]
+            if target < 0:
+                if target == NO_EDGE:
+                    return None
+                first = program.multi_start[-1 - target]
+                if program.multi_start[-target] != first + 1:
+                    return None
+                context, target = program.multi_context[first], program.multi_target[first]
+                if context == EXIT:
+                    if stack.parent is None:
+                        return None
+                    state, stack, symbol_class = stack.ret, stack.parent, target
+                    continue
+                for ret in program.chain(context):
+                    stack = self._pool.push(stack, ret)
+            return self._settled_once(target, stack)
+
+    def _settled_once(self, state: int, stack: Stack) -> Configuration | None:
+        """As `_settled`, where that is one configuration; None otherwise."""
+        program = self.program
+        while True:
+            if program.returns_only[state]:
+                if stack.parent is None:
+                    return (state, stack) if stack.ret == EMPTY_STACK else None
+                state, stack = stack.ret, stack.parent
+            elif program.enter_state[state] >= 0:
+                state, stack = program.enter_state[state], self._pool.push(stack, program.enter_return[state])
             else:
-                return target, stack
+                return state, stack
 
     def _step(self, now: Configurations, token: int) -> Configurations | None:
         """The configurations after `token`, or None if it is not allowed."""
@@ -446,7 +474,7 @@ class Matcher:
         other.program, other.stop_ids, other._stop = self.program, self.stop_ids, self._stop
         other._pool, other._known = self._pool, self._known
         other._history, other._now = list(self._history), self._now
-        other._bitmask, other._rows = _NO_BITMASK, self._rows
+        other._bitmask, other._row, other._out = _NO_BITMASK, -1, self.program.nothing
         return other
 
     # -- questions ---------------------------------------------------------------------------------------------
