@@ -16,7 +16,9 @@ _NAME = re.compile(r"<[^<>=\s\"'{}()\[\]]{1,64}>|\[/?[A-Z][A-Z_0-9]{0,63}\]")
 def special_spans(text: str) -> list[tuple[int, int, str]]:
     """(first byte, byte behind the last, name) of each part of the UTF-8 text that looks like a special token."""
     spans = []
+    read = behind = 0  # characters, bytes
     for found in _NAME.finditer(text):
-        first = len(text[: found.start()].encode())
-        spans.append((first, first + len(found.group().encode()), found.group()))
+        first = behind + len(text[read : found.start()].encode())
+        read, behind = found.end(), first + len(found.group().encode())
+        spans.append((first, behind, found.group()))
     return spans

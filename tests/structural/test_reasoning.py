@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import schemac
 from schemac import ReasoningPrefix
+from schemac.cli import run
 from schemac.errors import LinkError, SourceError
 from schemac.vocabulary import Vocabulary
 from tests.structural.test_masks import BYTES, compare
@@ -98,3 +101,16 @@ def test_a_marker_that_ends_the_text_is_no_part_of_it() -> None:
     program = schemac.link(schemac.compile(SCHEMA, reasoning="</think>"), stop).programs[0]
     assert program.matcher().validate([256]) == 0
     assert program.matcher().validate([*b'a</think>"x"', 256]) == 13
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, package, text = tmp_path / "a.json", tmp_path / "a.pkg", tmp_path / "text"
+    source.write_text('{"const": 1}')
+    assert run(["compile", str(source), "-o", str(package), "--reasoning-end", "</think>"]) == 0
+    text.write_text("hm</think>1")
+    assert run(["check", str(package), str(text)]) == 0
+    text.write_text("1")
+    assert run(["check", str(package), str(text)]) == 1
+    capsys.readouterr()
+    assert run(["compile", str(source), "--emit", "ir", "--reasoning-end", "</think>"]) == 0
+    assert capsys.readouterr().out.startswith('procedure 0 "reasoning"')

@@ -259,15 +259,6 @@ class _ItemResiduals:
             if value != FALSE and left != NEVER:
                 by_value.setdefault(value, []).append(left)
         grouped = [(value, self.disjunction(lefts)) for value, lefts in by_value.items()]
-        if 1 < len(grouped) <= _COMPARED:
-            grouped = [
-                one
-                for one in grouped
-                if not any(
-                    other is not one and self.covers(other[1], one[1]) and self.value((other[0], one[0])) == one[0]
-                    for other in grouped
-                )
-            ]
         if len(grouped) < 2:
             return tuple(grouped)
         return self._partition.disjoint(grouped, self.disjunction)
@@ -291,21 +282,29 @@ class ArrayFrame:
         types: splits formulas.
         formula: about arrays only.
         values: reads items.
+        partition: makes alternatives exclude each other.
         layout: whitespace.
         budget: states and branches.
         place: of the schema that the formula comes from, for messages.
     """
 
-    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str) -> None:
+    def __init__(
+        self,
+        types: Types,
+        formula: int,
+        values: Values,
+        partition: Partition,
+        layout: Layout,
+        budget: Budget,
+        place: str,
+    ) -> None:
         self._types = types
         self._formulas = types.formulas
         self._values = values
         self._layout = layout
         self._budget = budget
         self._place = place
-        self._residuals = _ItemResiduals(
-            self._formulas, types.canonical, types.listed, Partition(types, budget), budget, self._place
-        )
+        self._residuals = _ItemResiduals(self._formulas, types.canonical, types.listed, partition, budget, self._place)
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
 

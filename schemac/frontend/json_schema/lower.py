@@ -16,6 +16,7 @@ from schemac.frontend.json_schema.formula import (
 )
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
+from schemac.frontend.json_schema.partition import Partition
 from schemac.frontend.json_schema.productive import productive_part
 from schemac.frontend.json_schema.strings import StringSet
 from schemac.frontend.json_schema.text import any_string_body, string_body
@@ -42,6 +43,7 @@ class Lowering:
         self._types = types
         self._layout = layout
         self._budget = budget
+        self._partition = Partition(types, budget)
         self._builder = ModuleBuilder()
         self._values: dict[Signature, int] = {}
         self._frames: dict[tuple[int, int], int] = {}
@@ -67,7 +69,9 @@ class Lowering:
                     graph = self._value_graph(subject, place)
                 else:
                     frame = ArrayFrame if subject[0] == ARRAY else ObjectFrame
-                    graph = frame(self._types, subject[1], self, self._layout, self._budget, place).graph()
+                    graph = frame(
+                        self._types, subject[1], self, self._partition, self._layout, self._budget, place
+                    ).graph()
             self._builder.define(number, graph)
         return productive_part(self._builder.build(), self._languages)
 

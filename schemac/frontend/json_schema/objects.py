@@ -123,12 +123,22 @@ class ObjectFrame:
         types: splits formulas.
         formula: about objects only.
         values: reads member values.
+        partition: makes alternatives exclude each other.
         layout: whitespace.
         budget: states and branches.
         place: of the schema that the formula comes from, for messages.
     """
 
-    def __init__(self, types: Types, formula: int, values: Values, layout: Layout, budget: Budget, place: str) -> None:
+    def __init__(
+        self,
+        types: Types,
+        formula: int,
+        values: Values,
+        partition: Partition,
+        layout: Layout,
+        budget: Budget,
+        place: str,
+    ) -> None:
         self._types = types
         self._formulas: Formulas = types.formulas
         self._values = values
@@ -140,7 +150,7 @@ class ObjectFrame:
         self._names = (*names, *extra)
         self._index = {name: number for number, name in enumerate(self._names)}
         self._keysets = _KeySets(types, self._names, budget)
-        self._residuals = Residuals(self._formulas, types.canonical, Partition(types, budget), budget, self._place)
+        self._residuals = Residuals(self._formulas, types.canonical, partition, budget, self._place)
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
         self._graph = Graph()
@@ -264,12 +274,30 @@ class ObjectFrame:
         return self._graph
 
     def _reachable_states(self) -> dict[tuple[int, int], None]:
+        """All states, with alternatives cut so that they exclude each other, unless guessing needs far fewer.
+
+        Cutting decides a `oneOf` as early as can be; where many open alternatives have little in common, it goes
+        through the sets of those that are left, and following each alternative on its own is better.
+        """
+        few = 500 + 40 * len(self._names)
+        for cut, limit in ((True, few), (False, few), (True, None)):
+            self._residuals.cut(cut)
+            states = self._explored(limit)
+            if states is not None:
+                break
+        assert states is not None
+        return states
+
+    def _explored(self, limit: int | None) -> dict[tuple[int, int], None] | None:
+        """All states, or None once they are more than `limit`."""
         last = len(self._names)
         states: dict[tuple[int, int], None] = {(0, self._start): None}
         stack = [(0, self._start)]
         while stack:
             position, residual = stack.pop()
             self._budget.spend("states", place=self._place)
+            if limit is not None and len(states) > limit:
+                return None
             following: list[tuple[int, int]] = []
             if position < last:
                 following.append((position + 1, self._residuals.absent(residual, position)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schemac.budget import Budget
-from schemac.frontend.json_schema.formula import ARRAY, FALSE, NUMBER, OBJECT, STRING, Formulas
+from schemac.frontend.json_schema.formula import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
 from schemac.frontend.json_schema.strings import StringSet
 from schemac.frontend.json_schema.typed import Signature, Types
@@ -43,6 +43,7 @@ class Partition:
         self._types = types
         self._formulas: Formulas = types.formulas
         self._budget = budget
+        self._memo: dict[tuple[str, _Scalars, _Scalars], _Scalars] = {}
 
     def disjoint(
         self, alternatives: Sequence[Alternative], union: Callable[[Sequence[int]], int]
@@ -66,12 +67,33 @@ class Partition:
                 rest = signature.arrays if bit == ARRAY else signature.objects
                 if rest != FALSE:
                     by_rest.setdefault(rest, []).append(left)
-            for rest, lefts in by_rest.items():
+            for rest, lefts in self._undominated(by_rest, union):
                 piece = self._formulas.conjunction((self._formulas.types(bit), rest))
                 futures.setdefault(union(lefts), []).append(piece)
         return tuple(
             (self._types.canonical(self._formulas.disjunction(values)), left) for left, values in futures.items()
         )
+
+    def _undominated(
+        self, by_rest: dict[int, list[int]], union: Callable[[Sequence[int]], int]
+    ) -> list[tuple[int, list[int]]]:
+        """Drop what demands more, as far as the parts show it, and leaves no more open."""
+        if not 1 < len(by_rest) <= _MAX_PIECES:
+            return list(by_rest.items())
+        parts = {rest: frozenset(self._parts(rest)) for rest in by_rest}
+        return [
+            (rest, lefts)
+            for rest, lefts in by_rest.items()
+            if not any(
+                parts[other] < parts[rest] and union([*lefts, *more]) == union(more) for other, more in by_rest.items()
+            )
+        ]
+
+    def _parts(self, rest: int) -> Sequence[int]:
+        node = self._formulas.nodes[rest]
+        if rest == TRUE:
+            return ()
+        return node[1] if node[0] == "and" else (rest,)
 
     def _scalar_pieces(
         self, alternatives: Sequence[Alternative], signatures: Sequence[Signature]
@@ -107,19 +129,37 @@ class Partition:
         return pieces
 
     def _both(self, one: _Scalars, other: _Scalars) -> _Scalars:
+        return self._remembered("both", one, other, self._intersect)
+
+    def _minus(self, one: _Scalars, other: _Scalars) -> _Scalars:
+        return self._remembered("minus", one, other, self._subtract)
+
+    def _either(self, one: _Scalars, other: _Scalars) -> _Scalars:
+        return self._remembered("either", one, other, self._unite)
+
+    def _remembered(
+        self, name: str, one: _Scalars, other: _Scalars, operation: Callable[[_Scalars, _Scalars], _Scalars]
+    ) -> _Scalars:
+        key = (name, one, other)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = operation(one, other)
+        return found
+
+    def _intersect(self, one: _Scalars, other: _Scalars) -> _Scalars:
         return _Scalars(
             one.constants & other.constants,
             one.numbers.intersect(other.numbers, self._budget) if not one.numbers.is_empty else one.numbers,
             one.strings.intersect(other.strings, self._budget),
         )
 
-    def _minus(self, one: _Scalars, other: _Scalars) -> _Scalars:
+    def _subtract(self, one: _Scalars, other: _Scalars) -> _Scalars:
         numbers = one.numbers
         if not numbers.is_empty and not other.numbers.is_empty:
             numbers = numbers.intersect(other.numbers.complement(self._budget), self._budget)
         return _Scalars(one.constants & ~other.constants, numbers, one.strings.difference(other.strings, self._budget))
 
-    def _either(self, one: _Scalars, other: _Scalars) -> _Scalars:
+    def _unite(self, one: _Scalars, other: _Scalars) -> _Scalars:
         numbers = one.numbers if other.numbers.is_empty else other.numbers
         if not one.numbers.is_empty and not other.numbers.is_empty:
             numbers = one.numbers.union(other.numbers, self._budget)

@@ -63,6 +63,7 @@ class Residuals:
         self._formulas = formulas
         self._canonical = canonical
         self._partition = partition
+        self._cut = True
         self._budget = budget
         self._place = place
         self._chains: list[tuple[int, int, bool, int]] = []
@@ -71,6 +72,12 @@ class Residuals:
         self._ids: dict[tuple[int, tuple[Part, ...]], int] = {(-1, ()): 0}
         self._absent: dict[tuple[int, int], int] = {}
         self._present: dict[tuple[int, int], tuple[Alternative, ...]] = {}
+
+    def cut(self, cut: bool) -> None:
+        """Say whether alternatives are to exclude each other; forgets what has been read so far."""
+        if cut != self._cut:
+            self._cut = cut
+            self._present.clear()
 
     # -- building -----------------------------------------------------------------------------------------------
 
@@ -327,22 +334,13 @@ class Residuals:
         return ((TRUE, self._with_parts(-1, [part])), (value, later))
 
     def _grouped(self, options: Sequence[Alternative]) -> tuple[Alternative, ...]:
-        """One alternative per value formula; those that another one covers are dropped."""
+        """One alternative per value formula, cut where they overlap."""
         by_value: dict[int, list[int]] = {}
         for value, left in options:
             if value != FALSE and left != self.NEVER:
                 by_value.setdefault(value, []).append(left)
         grouped = [(value, self.disjunction(lefts)) for value, lefts in by_value.items()]
-        if 1 < len(grouped) <= _COMPARED:
-            grouped = [
-                one
-                for one in grouped
-                if not any(
-                    other is not one and self.covers(other[1], one[1]) and self._value((other[0], one[0])) == one[0]
-                    for other in grouped
-                )
-            ]
-        if len(grouped) < 2:
+        if len(grouped) < 2 or not self._cut:
             return tuple(grouped)
         return self._partition.disjoint(grouped, self.disjunction)
 

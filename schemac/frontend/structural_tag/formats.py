@@ -42,7 +42,7 @@ class JsonSchema:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A text that a pattern matches as a whole."""
+    """A text that a pattern (ECMA-262) matches as a whole."""
 
     pattern: str
     place: str

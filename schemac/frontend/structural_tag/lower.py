@@ -112,7 +112,7 @@ class Lowering:
             graph.call(source, self._schema(format_, composer), target)
         elif isinstance(format_, f.Regex):
             with located(format_.place):
-                pattern = regex_module(format_.pattern, budget=self._budget)
+                pattern = regex_module(format_.pattern, dialect="ecma", budget=self._budget)
             graph.call(source, composer.include(pattern), target)
         elif isinstance(format_, f.Grammar):
             with located(format_.place):

@@ -59,6 +59,9 @@ STYLES: Mapping[str, XmlStyle] = {
     "deepseek_xml": XmlStyle(
         '<｜DSML｜parameter name="', '"', "</｜DSML｜parameter>", ' string="true">', ' string="false">'
     ),
+    "deepseek_v4_1_xml": XmlStyle(
+        '<｜DSML｜ parameter name="', '"', "</｜DSML｜ parameter>", ' string="true">', ' string="false">'
+    ),
 }
 
 #: Keywords that the list of parameters has a place for.
