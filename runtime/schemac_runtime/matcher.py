@@ -262,6 +262,7 @@ class Matcher:
 
     def accept(self, token: int) -> bool:
         """Read one token. A refusal (not allowed, out of range, after the end) returns False and changes nothing."""
+        token = index_of(token)  # a 0-d tensor or array equals no id of a set
         now = self._now
         if len(now) == 1:
             configuration = self._one_step(*now[0], token)
@@ -333,7 +334,6 @@ class Matcher:
     def _step(self, now: Configurations, token: int) -> Configurations | None:
         """The configurations after `token`, or None if it is not allowed."""
         program = self.program
-        token = index_of(token)  # a 0-d tensor or array equals no id of a set
         if not 0 <= token < program.vocab_size or now is ENDED:
             return None
         if token in self.stop_ids and self._at_end(now):
@@ -444,7 +444,7 @@ class Matcher:
         """How many of the given tokens could be accepted in a row. Changes nothing."""
         now, count = self._now, 0
         for token in tokens:
-            after = self._step(now, token)
+            after = self._step(now, index_of(token))
             if after is None:
                 break
             now, count = after, count + 1
