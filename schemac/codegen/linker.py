@@ -24,7 +24,7 @@ from schemac.codegen.rows import RowTable
 from schemac.errors import LinkError
 from schemac.ir.automaton import Automaton
 from schemac.vocabulary import Vocabulary
-from schemac_runtime.program import EXIT, NO_ROW, Program, Tables
+from schemac_runtime.program import EXIT, Program, Tables
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -239,19 +239,4 @@ def _below_on_use(states: int) -> dict[str, Int32]:
         "deep_row": nothing,
         "deep_rest": nothing,
         "below_on_use": np.ones(1, dtype=np.int32),
-    }
-
-
-def describe(program: Program) -> dict[str, int]:
-    """Sizes of a linked program, for statistics and summaries."""
-    t = program.tables
-    return {
-        "vocabulary": program.vocab_size,
-        "states": program.states,
-        "classes": program.classes,
-        "edges": len(t.edge_class),
-        "dense_rows": len(t.dense),
-        "sparse_rows": len(t.sparse_start) - 1,
-        "stateless_rows": int((t.state_row != NO_ROW).sum()),
-        "context_rows": len(t.below_return),
     }

@@ -177,10 +177,6 @@ class Formulas:
         self._negations[result] = formula
         return result
 
-    def implies(self, condition: int, consequence: int) -> int:
-        """Not the condition, or the consequence."""
-        return self.disjunction((self.negation(condition), consequence))
-
     # -- looking inside -----------------------------------------------------------------------------------------
 
     def opened(self, formula: int) -> FormulaNode:
