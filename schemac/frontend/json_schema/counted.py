@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemac.budget import Budget
-from schemac.frontend.json_schema.strings import StringSet
+from schemac.frontend.json_schema.strings import Band
 from schemac.frontend.json_schema.text import length_language, string_body
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph
@@ -45,7 +45,7 @@ class CountedStrings:
         self._budget = budget
         self._blocks: dict[tuple[Dfa, int, int | None, int | None, bool], int | None] = {}
 
-    def body(self, strings: StringSet) -> Graph:
+    def body(self, strings: Band) -> Graph:
         """The graph that reads the contents of a string of a set with bounds on the length."""
         graph = Graph()
         end = graph.node()

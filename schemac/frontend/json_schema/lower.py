@@ -18,7 +18,7 @@ from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.partition import Partition
 from schemac.frontend.json_schema.productive import productive_part
-from schemac.frontend.json_schema.strings import StringSet
+from schemac.frontend.json_schema.strings import Band
 from schemac.frontend.json_schema.text import any_string_body, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
 from schemac.ir.dfa import CODE_POINTS, Dfa
@@ -47,7 +47,7 @@ class Lowering:
         self._builder = ModuleBuilder()
         self._values: dict[Signature, int] = {}
         self._frames: dict[tuple[int, int], int] = {}
-        self._bodies: dict[StringSet, int] = {}
+        self._bodies: dict[Band, int] = {}
         self._any_key_rest: int | None = None
         self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
         self._languages: set[int] = set()
@@ -113,11 +113,11 @@ class Lowering:
             self._pending.append((number, (bit, formula), place))
         return number
 
-    def _body(self, strings: StringSet, place: str) -> int:
+    def _body(self, strings: Band, place: str) -> int:
         """The procedure that reads a string behind its opening quotation mark, the closing one included."""
         number = self._bodies.get(strings)
         if number is None:
-            if strings.is_everything:
+            if strings.is_plain and strings.base.is_everything:
                 number = self._language_procedure("string", any_string_body(), "#", quoted=True)
             elif not strings.is_plain:
                 number = self._declare("string", place)
@@ -160,7 +160,8 @@ class Lowering:
                 closing = graph.language(opened, string_body(strings.base, self._budget))
                 graph.byte(closing, _QUOTE, _QUOTE, end)
             else:
-                graph.call(opened, self._body(strings, place), end)
+                for band in strings.parts:
+                    graph.call(opened, self._body(band.written(self._budget), place), end)
         for bit, formula, bracket in ((ARRAY, signature.arrays, 0x5B), (OBJECT, signature.objects, 0x7B)):
             if formula != FALSE:
                 opened = graph.node()

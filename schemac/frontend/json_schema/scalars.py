@@ -123,7 +123,7 @@ class StringAlgebra(SetAlgebra[StringSet]):
     def intersection(self, parts: Sequence[StringSet]) -> StringSet:
         """The strings in all parts; a short list among them is filtered."""
         if len(parts) > 1 and all(part.outer is None for part in parts):
-            small = min(parts, key=lambda part: part.base.size)
+            small = min(parts, key=lambda part: (not part.is_plain, part.base.size))
             if small.base.size < 5_000 and small.is_finite:
                 words = small.base.words(65)
                 if len(words) <= 64:
