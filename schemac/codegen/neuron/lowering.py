@@ -1,0 +1,221 @@
+"""The device computations, as functions of `jax.lax` primitives lowered to HLO.
+
+Only primitives that become one simple operator each are used, never `jax.numpy`, whose helpers lower to calls. What
+each operator may look like follows the restrictions that AWS documents for XLA: a gather's start indices and offsets
+address different dimensions, and a reduction computes a minimum or maximum from a constant. So the index of the largest
+logit is found by two plain reductions and not by the pairwise one of `jax.lax.argmax`.
+
+Shapes: B rows of logits, V of them in a row, R mask rows of W = ceil(V / 32) words, N states, C token classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from schemac.codegen.neuron.hlo_proto import canonical
+from schemac.codegen.neuron.operators import check_operators
+from schemac.errors import SchemacError
+
+#: The computations, and what each of them takes and gives.
+KINDS = ("mask", "greedy", "step")
+#: Types of logits: name here and in NumPy -> XLA.
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The static sizes of one module.
+
+    Attributes:
+        batch: rows of logits B, padding rows included.
+        vocab_size: logits in a row V; of one shard where the vocabulary is sharded.
+        rows: mask rows R in the arena.
+        states, classes: N and C; only for `step`.
+    """
+
+    batch: int
+    vocab_size: int
+    rows: int
+    states: int = 0
+    classes: int = 0
+
+    @property
+    def words(self) -> int:
+        """The words of a mask row, W."""
+        return (self.vocab_size + 31) // 32
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output: its name, NumPy dtype (``bfloat16`` beside NumPy's own) and sizes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HloModule:
+    """One lowered computation.
+
+    Attributes:
+        name: such as ``greedy_b4_bfloat16``.
+        kind: one of `KINDS`.
+        dtype: of the logits.
+        shape: the sizes it was lowered for.
+        inputs, outputs: in order.
+        proto: the serialized `HloModuleProto`.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: Shape
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    proto: bytes
+
+
+def signature(kind: str, dtype: str, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The inputs and outputs of a computation, in order."""
+    rows, batch = shape.batch, (shape.batch,)
+    logits = Tensor("logits", dtype, (rows, shape.vocab_size))
+    arena = Tensor("arena", "int32", (shape.rows, shape.words))
+    mask_rows = Tensor("mask_rows", "int32", batch)
+    if kind == "mask":
+        return (logits, mask_rows, arena), (Tensor("masked_logits", dtype, (rows, shape.vocab_size)),)
+    if kind == "greedy":
+        return (logits, mask_rows, arena), (Tensor("token_ids", "int32", batch),)
+    states, left = Tensor("states", "int32", batch), Tensor("tokens_left", "int32", batch)
+    tables = (
+        Tensor("state_rows", "int32", (shape.states,)),
+        Tensor("arena", "int32", (shape.rows, shape.words)),
+        Tensor("token_class", "int32", (shape.vocab_size,)),
+        Tensor("next_state", "int32", (shape.states * shape.classes,)),
+    )
+    return (logits, states, left, *tables), (Tensor("token_ids", "int32", batch), states, left)
+
+
+def lower(kind: str, dtype: str, shape: Shape) -> HloModule:
+    """Lower one computation for one shape.
+
+    Raises:
+        SchemacError: jax is missing or another version, or the result is not what Neuron takes.
+    """
+    if kind not in KINDS or dtype not in DTYPES:
+        raise SchemacError(f"there is no computation {kind!r} for {dtype!r} logits")
+    if shape.states * max(shape.classes, 1) >= 1 << 31:
+        raise SchemacError(
+            f"a transition table of {shape.states:,} states by {shape.classes:,} classes cannot be indexed with 32 bits"
+        )
+    jax = _jax()
+    inputs, outputs = signature(kind, dtype, shape)
+    computations: dict[str, Callable[..., Any]] = {"mask": _mask, "greedy": _greedy, "step": _step}
+    arguments = [jax.ShapeDtypeStruct(tensor.shape, tensor.dtype) for tensor in inputs]
+    lowered = jax.jit(lambda *values: computations[kind](jax.lax, shape, *values), keep_unused=True).lower(*arguments)
+    name = f"{kind}_b{shape.batch}_{dtype}"
+    proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    module = canonical(proto, name, tuple(tensor.name for tensor in inputs))
+    check_operators(module)
+    return HloModule(name, kind, dtype, shape, inputs, outputs, module)
+
+
+def _jax() -> Any:
+    try:
+        import jax
+    except ImportError:
+        raise SchemacError("a Neuron target needs jax", hint="pip install 'schemac[neuron]'") from None
+    return jax
+
+
+# -- computations ------------------------------------------------------------------------------------------------
+
+
+def _mask(lax: Any, shape: Shape, logits: Any, mask_rows: Any, arena: Any) -> Any:
+    """``masked_logits``: -inf where row `mask_rows[b]` of the arena forbids a token, else the logit itself."""
+    return lax.select(_allowed(lax, shape, mask_rows, arena), logits, _full_like(lax, logits, -float("inf")))
+
+
+def _greedy(lax: Any, shape: Shape, logits: Any, mask_rows: Any, arena: Any) -> Any:
+    """``token_ids``: the allowed token with the largest logit, the first of equals; -1 if none is allowed."""
+    return _select(lax, shape, logits, _allowed(lax, shape, mask_rows, arena))
+
+
+def _step(
+    lax: Any, shape: Shape, logits: Any, states: Any, left: Any, state_rows: Any, arena: Any, token_class: Any,
+    next_state: Any,
+) -> Any:  # fmt: skip
+    """``token_ids, states, tokens_left`` after one greedy step of every row.
+
+    A row with no tokens left, or whose state allows none, gives -1 and stays where it is.
+    """
+    mask_rows = _gather(lax, state_rows, states)
+    token = _select(lax, shape, logits, _allowed(lax, shape, mask_rows, arena))
+    zero, one = _full_like(lax, token, 0), _full_like(lax, token, 1)
+    live = lax.bitwise_and(lax.ge(token, zero), lax.gt(left, zero))
+    symbol = _gather(lax, token_class, lax.max(token, zero))
+    after = _gather(lax, next_state, lax.add(lax.mul(states, _full_like(lax, states, shape.classes)), symbol))
+    return (
+        lax.select(live, token, _full_like(lax, token, -1)),
+        lax.select(live, after, states),
+        lax.select(live, lax.sub(left, one), left),
+    )
+
+
+def _allowed(lax: Any, shape: Shape, mask_rows: Any, arena: Any) -> Any:
+    """bool [B, V]: the bits of one arena row per row of the batch."""
+    spread = (shape.batch, shape.words, 32)
+    words = _gather(lax, arena, mask_rows)
+    shifted = lax.shift_right_logical(
+        lax.broadcast_in_dim(words, spread, (0, 1)), lax.broadcasted_iota("int32", spread, 2)
+    )
+    bits = lax.reshape(lax.bitwise_and(shifted, _full_like(lax, shifted, 1)), (shape.batch, shape.words * 32))
+    bits = lax.slice(bits, (0, 0), (shape.batch, shape.vocab_size))
+    return lax.ne(bits, _full_like(lax, bits, 0))
+
+
+def _select(lax: Any, shape: Shape, logits: Any, allowed: Any) -> Any:
+    """int32 [B]: as `numpy.argmax` over the allowed tokens, to which NaN is the largest value; -1 for none."""
+    infinity = _full_like(lax, logits, float("inf"))
+    broken = lax.bitwise_and(lax.ne(logits, logits), allowed)
+    known = lax.select(broken, infinity, logits)
+    known = lax.select(allowed, known, lax.neg(infinity))
+    most = _reduce(lax, known, "max", -float("inf"))
+    largest = lax.bitwise_and(lax.eq(known, _along(lax, most, shape)), allowed)
+    any_broken = _reduce(lax, lax.convert_element_type(broken, "int32"), "max", 0)
+    chosen = lax.select(lax.gt(_along(lax, any_broken, shape), _zeros(lax, shape)), broken, largest)
+    position = lax.broadcasted_iota("int32", (shape.batch, shape.vocab_size), 1)
+    none = lax.full((shape.batch, shape.vocab_size), shape.vocab_size, "int32")
+    first = _reduce(lax, lax.select(chosen, position, none), "min", shape.vocab_size)
+    return lax.select(
+        lax.lt(first, _full_like(lax, first, shape.vocab_size)), first, _full_like(lax, first, -1)
+    )
+
+
+def _gather(lax: Any, table: Any, index: Any) -> Any:
+    """``table[index]`` for an index that lies in range; XLA moves one that does not to the nearest row."""
+    rest = tuple(range(1, table.ndim))
+    numbers = lax.GatherDimensionNumbers(offset_dims=rest, collapsed_slice_dims=(0,), start_index_map=(0,))
+    return lax.gather(
+        table, lax.reshape(index, (*index.shape, 1)), numbers, (1, *table.shape[1:]), mode="promise_in_bounds"
+    )
+
+
+def _reduce(lax: Any, values: Any, how: str, start: float) -> Any:
+    operator = {"max": lax.max, "min": lax.min}[how]
+    return lax.reduce(values, lax.full((), start, values.dtype), operator, (1,))
+
+
+def _along(lax: Any, column: Any, shape: Shape) -> Any:
+    """[B] -> [B, V], the same value in all of a row."""
+    return lax.broadcast_in_dim(column, (shape.batch, shape.vocab_size), (0,))
+
+
+def _zeros(lax: Any, shape: Shape) -> Any:
+    return lax.full((shape.batch, shape.vocab_size), 0, "int32")
+
+
+def _full_like(lax: Any, value: Any, fill: float) -> Any:
+    return lax.full(value.shape, fill, value.dtype)

@@ -1,0 +1,165 @@
+"""The HLO of Neuron targets: run by XLA on the CPU it equals the reference, and it holds nothing Neuron cannot take."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemac.codegen.neuron.hlo_proto import canonical, instructions
+from schemac.codegen.neuron.lowering import DTYPES, KINDS, HloModule, Shape, lower
+from schemac.codegen.neuron.operators import LARGEST_ID, STRUCTURE, SUPPORTED, check_operators
+from schemac.errors import SchemacError
+from tests.neuron import reference, xla
+
+pytest.importorskip("jax", reason="not run: needs jax, extra neuron (make test-neuron)")
+
+
+ROOT = Path(__file__).parent.parent.parent
+SHAPES = [Shape(b, v, 11, 7, 5) for b in (1, 4, 16) for v in (32, 70, 1000)]
+GOLDEN = ROOT / "golden" / "neuron_greedy.hlo"
+
+
+def same(got: reference.Array, expected: reference.Array) -> None:
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))  # NaN equals NaN
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"b{s.batch}-v{s.vocab_size}")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masks_and_tokens_equal_the_reference(dtype: str, shape: Shape) -> None:
+    run = {kind: xla.load(lower(kind, dtype, shape).proto) for kind in ("mask", "greedy")}
+    rng = np.random.default_rng([shape.batch, shape.vocab_size, DTYPES.index(dtype)])
+    arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
+    for _ in range(40):
+        logits = reference.random_logits(rng, shape.batch, shape.vocab_size, dtype)
+        rows = rng.integers(shape.rows, size=shape.batch, dtype=np.int32)
+        same(run["mask"]([logits, rows, arena])[0], reference.mask(logits, rows, arena))
+        same(run["greedy"]([logits, rows, arena])[0], reference.greedy(logits, rows, arena))
+    free = np.zeros(shape.batch, dtype=np.int32)
+    assert run["mask"]([logits, free, arena])[0].tobytes() == logits.tobytes()  # row 0 changes no bit
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"b{s.batch}-v{s.vocab_size}")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
+    run = xla.load(lower("step", dtype, shape).proto)
+    rng = np.random.default_rng([shape.batch, shape.vocab_size, DTYPES.index(dtype)])
+    arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
+    state_rows = rng.integers(shape.rows, size=shape.states, dtype=np.int32)
+    token_class = rng.integers(shape.classes, size=shape.vocab_size, dtype=np.int32)
+    next_state = rng.integers(shape.states, size=shape.states * shape.classes, dtype=np.int32)
+    states = rng.integers(shape.states, size=shape.batch, dtype=np.int32)
+    left = rng.integers(0, 30, size=shape.batch, dtype=np.int32)
+    for _ in range(40):
+        logits = reference.random_logits(rng, shape.batch, shape.vocab_size, dtype)
+        inputs = (logits, states, left, state_rows, arena, token_class, next_state)
+        expected = reference.step(*inputs)
+        for got, wanted in zip(run(inputs), expected, strict=True):
+            same(got, wanted)
+        _, states, left = expected
+        states = np.where(rng.random(shape.batch) < 0.2, rng.integers(shape.states, size=shape.batch), states)
+        states = states.astype(np.int32)
+
+
+def every_module() -> list[HloModule]:
+    return [lower(kind, dtype, Shape(3, 70, 4, 6, 5)) for kind in KINDS for dtype in DTYPES]
+
+
+def test_modules_hold_only_documented_operators() -> None:
+    for module in every_module():
+        found = instructions(module.proto)
+        assert {item.opcode for item in found} <= SUPPORTED.keys() | STRUCTURE
+        names = [item.name for item in found]
+        assert len(set(names)) == len(names)
+        assert sorted(item.identifier for item in found) == list(range(1, len(found) + 1))
+        assert len(found) < LARGEST_ID
+        check_operators(module.proto)
+        text = xla.text(module.proto)
+        assert "custom-call" not in text
+        assert "metadata" not in text
+        # AWS: a reduction computes Min, Max, Add or Mul, from a constant.
+        for body in re.findall(r"^%computation\.\d+ .*?^}", text, re.MULTILINE | re.DOTALL):
+            assert re.search(r"ROOT %\S+ = \S+ (maximum|minimum)\(", body), body
+        for start in re.findall(r" reduce\(%\S+, %([\w.-]+)\)", text):
+            assert start.startswith("constant.")
+        # AWS: the dimensions that a gather looks up and those that it copies are disjoint.
+        for line in re.findall(r".* gather\(.*", text):
+            offsets = re.search(r"offset_dims=\{([\d,]*)\}, collapsed_slice_dims=\{0\}, start_index_map=\{0\}", line)
+            assert offsets and offsets[1] in {"", "1"}
+
+
+def serialized(function: Any, dtype: str = "float32") -> bytes:
+    """What JAX itself writes for a function of one vector."""
+    import jax
+
+    lowered = jax.jit(function).lower(jax.ShapeDtypeStruct((4,), dtype))
+    return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+
+
+def test_nothing_names_the_machine_that_compiled() -> None:
+    import jax
+
+    raw = serialized(jax.lax.neg)
+    assert b"test_hlo.py" in raw  # so there is something to take out
+    for module in (canonical(raw, "negate", ("values",)), *(module.proto for module in every_module())):
+        for trace in (b".py", str(ROOT).encode(), b"lambda", b"jit"):
+            assert trace not in module
+
+
+def test_the_bytes_are_the_same_in_another_process() -> None:
+    program = (
+        "import hashlib, sys\n"
+        "from schemac.codegen.neuron.lowering import Shape, lower\n"
+        "for kind in ('step', 'mask', 'greedy'):\n"
+        "    print(kind, hashlib.sha256(lower(kind, 'bfloat16', Shape(3, 70, 4, 6, 5)).proto).hexdigest())\n"
+    )
+    outputs = []
+    for seed in ("0", "77"):
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'runtime'}", "PATH": "", "HOME": "/"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120
+        )
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 3
+
+
+def test_the_text_is_the_golden_one(pytestconfig: pytest.Config) -> None:
+    text = xla.text(lower("greedy", "bfloat16", Shape(2, 70, 3)).proto)
+    if pytestconfig.getoption("--update-golden"):
+        GOLDEN.write_text(text, "utf-8")
+    assert text == GOLDEN.read_text("utf-8")
+
+
+def test_64_bit_ids_and_other_operators_are_refused() -> None:
+    import jax
+
+    raw = serialized(jax.numpy.sort)
+    assert max(item.identifier for item in instructions(raw)) > LARGEST_ID
+    with pytest.raises(SchemacError, match="holds field 60 of instruction `sort`"):
+        canonical(raw, "sort", ("values",))
+    with pytest.raises(SchemacError, match="`exponential`: the operator is not among"):
+        check_operators(canonical(serialized(jax.lax.exp), "exponential", ("values",)))
+    with pytest.raises(SchemacError, match="needs more than 32 bits"):
+        check_operators(serialized(jax.lax.neg))
+    with pytest.raises(SchemacError, match="element type 15"):
+        check_operators(canonical(serialized(jax.lax.neg, "complex64"), "double", ("values",)))
+
+
+def test_what_is_no_module_is_refused() -> None:
+    module = lower("mask", "float32", Shape(3, 70, 4)).proto
+    for damaged in (module[:-1], module[: len(module) // 2], b"\xff" * 40, b"\x0b"):
+        with pytest.raises(SchemacError, match="not an HLO module"):
+            instructions(damaged)
+
+
+def test_an_input_that_no_output_needs_keeps_its_place() -> None:
+    for module in every_module():
+        parameters = [item.name for item in instructions(module.proto) if item.opcode == "parameter"]
+        assert {tensor.name for tensor in module.inputs} <= set(parameters)
