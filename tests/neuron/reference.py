@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,18 @@ def float_type(name: str) -> Any:
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def allowed(row: Int32, size: int) -> list[int]:
-    """The tokens below `size` whose bit is set."""
-    words = row.view(np.uint32).tolist()
+def allowed(arena: Int32, row: int, size: int) -> list[int]:
+    """The tokens below `size` whose bit is set; a row outside the arena allows nothing."""
+    if not 0 <= row < len(arena):
+        return []
+    words = arena[row].view(np.uint32).tolist()
     return [token for token in range(size) if words[token // 32] >> token % 32 & 1]
 
 
 def mask(logits: Array, mask_rows: Int32, arena: Int32) -> Array:
     out = np.full_like(logits, -np.inf)
     for index, row in enumerate(mask_rows.tolist()):
-        kept = allowed(arena[row], logits.shape[1])
+        kept = allowed(arena, row, logits.shape[1])
         out[index, kept] = logits[index, kept]
     return out
 
@@ -36,24 +38,55 @@ def mask(logits: Array, mask_rows: Int32, arena: Int32) -> Array:
 def greedy(logits: Array, mask_rows: Int32, arena: Int32) -> Int32:
     chosen = []
     for index, row in enumerate(mask_rows.tolist()):
-        kept = allowed(arena[row], logits.shape[1])
-        chosen.append(kept[int(np.argmax(logits[index, kept].astype(np.float64)))] if kept else -1)
+        kept = allowed(arena, row, logits.shape[1])
+        values = logits[index, kept].astype(np.float64)
+        chosen.append(kept[int(np.argmax(np.where(np.isnan(values), -np.inf, values)))] if kept else -1)
     return np.array(chosen, dtype=np.int32)
 
 
+class Tables(NamedTuple):
+    """The tables of a device step, random here, as `schemac_runtime.device.tables` makes them of a program."""
+
+    arena: Int32
+    info: Int32
+    start: Int32
+    token_class: Int32
+    following: Int32
+
+
+def random_tables(rng: np.random.Generator, rows: int, size: int, states: int, kinds: int) -> Tables:
+    """Two class tables; some transitions lead nowhere, some states are ends (need 0) or may end (need 1)."""
+    info = np.zeros((states, 4), dtype=np.int32)
+    info[:, 0] = rng.integers(-1, rows, states)
+    info[:, 1] = rng.integers(2, size=states)
+    info[:, 2] = rng.integers(0, 6, states)
+    start = (np.arange(states) * kinds).astype(np.int32)
+    token_class = rng.integers(kinds, size=2 * size, dtype=np.int32)
+    following = rng.integers(-1, states, states * kinds, dtype=np.int32)
+    return Tables(random_arena(rng, rows, size), info, start, token_class, following)
+
+
 def step(
-    logits: Array, states: Int32, left: Int32, state_rows: Int32, arena: Int32, token_class: Int32, next_state: Int32
-) -> tuple[Int32, Int32, Int32]:
-    classes = len(next_state) // len(state_rows)
-    tokens = greedy(logits, state_rows[states], arena)
+    logits: Array, states: Int32, left: Int32, flags: Int32, tables: Tables
+) -> tuple[Int32, Int32, Int32, Int32]:
+    tokens = greedy(logits, tables.info[states, 0], tables.arena)
+    states, left, flags = states.copy(), left.copy(), flags.copy()
     for index, token in enumerate(tokens.tolist()):
-        if token < 0 or left[index] <= 0:
-            tokens[index] = -1
+        _, table, _, _ = tables.info[states[index]].tolist()
+        tokens[index] = -1
+        if flags[index] & 2:
             continue
-        states, left = states.copy(), left.copy()
-        states[index] = next_state[states[index] * classes + token_class[token]]
+        after = -1
+        if token >= 0:
+            kind = tables.token_class[table * logits.shape[1] + token]
+            after = int(tables.following[tables.start[states[index]] + kind])
+        if after < 0 or tables.info[after, 2] >= left[index]:
+            flags[index] |= 4
+            continue
+        tokens[index], states[index] = token, after
         left[index] -= 1
-    return tokens, states, left
+        flags[index] = flags[index] & 4 | {0: 2, 1: 1}.get(int(tables.info[after, 2]), 0)
+    return tokens, states, left, flags
 
 
 def random_arena(rng: np.random.Generator, rows: int, size: int) -> Int32:

@@ -21,7 +21,7 @@ pytest.importorskip("jax", reason="not run: needs jax, extra neuron (make test-n
 
 
 ROOT = Path(__file__).parent.parent.parent
-SHAPES = [Shape(b, v, 11, 7, 5) for b in (1, 4, 16) for v in (32, 70, 1000)]
+SHAPES = [Shape(b, v, 11, 7, 2, 7 * 5) for b in (1, 4, 16) for v in (32, 70, 1000)]
 GOLDEN = ROOT / "golden" / "neuron_greedy.hlo"
 
 
@@ -38,7 +38,7 @@ def test_masks_and_tokens_equal_the_reference(dtype: str, shape: Shape) -> None:
     arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
     for _ in range(40):
         logits = reference.random_logits(rng, shape.batch, shape.vocab_size, dtype)
-        rows = rng.integers(shape.rows, size=shape.batch, dtype=np.int32)
+        rows = rng.integers(-1, shape.rows + 1, size=shape.batch, dtype=np.int32)  # one beyond either end too
         same(run["mask"]([logits, rows, arena])[0], reference.mask(logits, rows, arena))
         same(run["greedy"]([logits, rows, arena])[0], reference.greedy(logits, rows, arena))
     free = np.zeros(shape.batch, dtype=np.int32)
@@ -50,25 +50,22 @@ def test_masks_and_tokens_equal_the_reference(dtype: str, shape: Shape) -> None:
 def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
     run = xla.load(lower("step", dtype, shape).proto)
     rng = np.random.default_rng([shape.batch, shape.vocab_size, DTYPES.index(dtype)])
-    arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
-    state_rows = rng.integers(shape.rows, size=shape.states, dtype=np.int32)
-    token_class = rng.integers(shape.classes, size=shape.vocab_size, dtype=np.int32)
-    next_state = rng.integers(shape.states, size=shape.states * shape.classes, dtype=np.int32)
-    states = rng.integers(shape.states, size=shape.batch, dtype=np.int32)
-    left = rng.integers(0, 30, size=shape.batch, dtype=np.int32)
-    for _ in range(40):
+    tables = reference.random_tables(rng, shape.rows, shape.vocab_size, shape.states, 5)
+    left, flags, states = (np.zeros(shape.batch, dtype=np.int32) for _ in range(3))
+    for turn in range(40):
+        if turn % 8 == 0:
+            states = rng.integers(shape.states, size=shape.batch, dtype=np.int32)
+            left = rng.integers(0, 12, size=shape.batch, dtype=np.int32)
+            flags = rng.choice(np.array([0, 1, 2, 4, 5, 6], dtype=np.int32), shape.batch)
         logits = reference.random_logits(rng, shape.batch, shape.vocab_size, dtype)
-        inputs = (logits, states, left, state_rows, arena, token_class, next_state)
-        expected = reference.step(*inputs)
-        for got, wanted in zip(run(inputs), expected, strict=True):
+        expected = reference.step(logits, states, left, flags, tables)
+        for got, wanted in zip(run((logits, states, left, flags, *tables)), expected, strict=True):
             same(got, wanted)
-        _, states, left = expected
-        states = np.where(rng.random(shape.batch) < 0.2, rng.integers(shape.states, size=shape.batch), states)
-        states = states.astype(np.int32)
+        _, states, left, flags = expected
 
 
 def every_module() -> list[HloModule]:
-    return [lower(kind, dtype, Shape(3, 70, 4, 6, 5)) for kind in KINDS for dtype in DTYPES]
+    return [lower(kind, dtype, Shape(3, 70, 4, 6, 2, 30)) for kind in KINDS for dtype in DTYPES]
 
 
 def test_modules_hold_only_documented_operators() -> None:
@@ -117,7 +114,7 @@ def test_the_bytes_are_the_same_in_another_process() -> None:
         "import hashlib, sys\n"
         "from schemac.codegen.neuron.lowering import Shape, lower\n"
         "for kind in ('step', 'mask', 'greedy'):\n"
-        "    print(kind, hashlib.sha256(lower(kind, 'bfloat16', Shape(3, 70, 4, 6, 5)).proto).hexdigest())\n"
+        "    print(kind, hashlib.sha256(lower(kind, 'bfloat16', Shape(3, 70, 4, 6, 2, 30)).proto).hexdigest())\n"
     )
     outputs = []
     for seed in ("0", "77"):

@@ -5,7 +5,8 @@ each operator may look like follows the restrictions that AWS documents for XLA:
 address different dimensions, and a reduction computes a minimum or maximum from a constant. So the index of the largest
 logit is found by two plain reductions and not by the pairwise one of `jax.lax.argmax`.
 
-Shapes: B rows of logits, V of them in a row, R mask rows of W = ceil(V / 32) words, N states, C token classes.
+Shapes: B rows of logits, V of them in a row, R mask rows of W = ceil(V / 32) words; for `step` also N states, K class
+tables, F entries of next states. What the tables mean is said in `schemac_runtime.device.tables`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from schemac.errors import SchemacError
 
 #: The computations, and what each of them takes and gives.
 KINDS = ("mask", "greedy", "step")
+#: The columns of `state_info`: mask row, class table, tokens needed to finish, most tokens needed after one more.
+ROW, CLASSES, NEED, INFO = 0, 1, 2, 4
+#: The bits of `flags`.
+MAY_END, ENDED, FAILED = 1, 2, 4
 #: Types of logits: name here and in NumPy -> XLA.
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -32,14 +37,15 @@ class Shape:
         batch: rows of logits B, padding rows included.
         vocab_size: logits in a row V; of one shard where the vocabulary is sharded.
         rows: mask rows R in the arena.
-        states, classes: N and C; only for `step`.
+        states, class_tables, following: N, K and F; only for `step`.
     """
 
     batch: int
     vocab_size: int
     rows: int
     states: int = 0
-    classes: int = 0
+    class_tables: int = 0
+    following: int = 0
 
     @property
     def words(self) -> int:
@@ -88,14 +94,14 @@ def signature(kind: str, dtype: str, shape: Shape) -> tuple[tuple[Tensor, ...], 
         return (logits, mask_rows, arena), (Tensor("masked_logits", dtype, (rows, shape.vocab_size)),)
     if kind == "greedy":
         return (logits, mask_rows, arena), (Tensor("token_ids", "int32", batch),)
-    states, left = Tensor("states", "int32", batch), Tensor("tokens_left", "int32", batch)
+    states, left, flags = (Tensor(name, "int32", batch) for name in ("states", "tokens_left", "flags"))
     tables = (
-        Tensor("state_rows", "int32", (shape.states,)),
-        Tensor("arena", "int32", (shape.rows, shape.words)),
-        Tensor("token_class", "int32", (shape.vocab_size,)),
-        Tensor("next_state", "int32", (shape.states * shape.classes,)),
+        Tensor("state_info", "int32", (shape.states, INFO)),
+        Tensor("state_start", "int32", (shape.states,)),
+        Tensor("token_class", "int32", (shape.class_tables * shape.vocab_size,)),
+        Tensor("following", "int32", (shape.following,)),
     )
-    return (logits, states, left, *tables), (Tensor("token_ids", "int32", batch), states, left)
+    return (logits, states, left, flags, arena, *tables), (Tensor("token_ids", "int32", batch), states, left, flags)
 
 
 def lower(kind: str, dtype: str, shape: Shape) -> HloModule:
@@ -106,10 +112,8 @@ def lower(kind: str, dtype: str, shape: Shape) -> HloModule:
     """
     if kind not in KINDS or dtype not in DTYPES:
         raise SchemacError(f"there is no computation {kind!r} for {dtype!r} logits")
-    if shape.states * max(shape.classes, 1) >= 1 << 31:
-        raise SchemacError(
-            f"a transition table of {shape.states:,} states by {shape.classes:,} classes cannot be indexed with 32 bits"
-        )
+    if max(shape.class_tables * shape.vocab_size, shape.following, shape.rows) >= 1 << 31:
+        raise SchemacError("tables of 2^31 entries cannot be indexed with 32 bits")
     jax = _jax()
     inputs, outputs = signature(kind, dtype, shape)
     computations: dict[str, Callable[..., Any]] = {"mask": _mask, "greedy": _greedy, "step": _step}
@@ -144,30 +148,50 @@ def _greedy(lax: Any, shape: Shape, logits: Any, mask_rows: Any, arena: Any) -> 
 
 
 def _step(
-    lax: Any, shape: Shape, logits: Any, states: Any, left: Any, state_rows: Any, arena: Any, token_class: Any,
-    next_state: Any,
+    lax: Any, shape: Shape, logits: Any, states: Any, left: Any, flags: Any, arena: Any, info: Any, start: Any,
+    token_class: Any, following: Any,
 ) -> Any:  # fmt: skip
-    """``token_ids, states, tokens_left`` after one greedy step of every row.
+    """``token_ids, states, tokens_left, flags`` after one greedy step of every row.
 
-    A row with no tokens left, or whose state allows none, gives -1 and stays where it is.
+    The token is -1, and states and tokens stay as they are, for a row that has ended, and for one that fails: no token
+    is allowed, or the text could not be finished in the tokens left. (A host that looks at `tokens_left` in time, and
+    masks the last tokens itself, never sees the latter.)
     """
-    mask_rows = _gather(lax, state_rows, states)
-    token = _select(lax, shape, logits, _allowed(lax, shape, mask_rows, arena))
+    here = _gather(lax, info, states)
+    row, table = (_column(lax, here, index) for index in (ROW, CLASSES))
+    token = _select(lax, shape, logits, _allowed(lax, shape, row, arena))
     zero, one = _full_like(lax, token, 0), _full_like(lax, token, 1)
-    live = lax.bitwise_and(lax.ge(token, zero), lax.gt(left, zero))
-    symbol = _gather(lax, token_class, lax.max(token, zero))
-    after = _gather(lax, next_state, lax.add(lax.mul(states, _full_like(lax, states, shape.classes)), symbol))
+    known = lax.max(token, zero)
+    symbol = _gather(lax, token_class, lax.add(lax.mul(table, _full_like(lax, table, shape.vocab_size)), known))
+    after = _gather(lax, following, lax.add(_gather(lax, start, states), symbol))
+    need = _column(lax, _gather(lax, info, lax.max(after, zero)), NEED)
+    going = lax.eq(lax.bitwise_and(flags, _full_like(lax, flags, ENDED)), zero)
+    good = lax.bitwise_and(lax.bitwise_and(lax.ge(token, zero), lax.ge(after, zero)), lax.lt(need, left))
+    live = lax.bitwise_and(going, good)
+    failed = lax.bitwise_and(flags, _full_like(lax, flags, FAILED))
+    ends = lax.add(
+        lax.convert_element_type(lax.eq(need, one), "int32"),
+        lax.mul(lax.convert_element_type(lax.eq(need, zero), "int32"), _full_like(lax, need, ENDED)),
+    )
+    unfit = lax.add(lax.sub(flags, failed), _full_like(lax, flags, FAILED))
     return (
         lax.select(live, token, _full_like(lax, token, -1)),
         lax.select(live, after, states),
         lax.select(live, lax.sub(left, one), left),
+        lax.select(live, lax.add(failed, ends), lax.select(going, unfit, flags)),
     )
 
 
 def _allowed(lax: Any, shape: Shape, mask_rows: Any, arena: Any) -> Any:
-    """bool [B, V]: the bits of one arena row per row of the batch."""
+    """bool [B, V]: the bits of one arena row per row of the batch; a row outside the arena allows nothing.
+
+    Row 0 of an arena is all ones, so it needs no case of its own.
+    """
     spread = (shape.batch, shape.words, 32)
     words = _gather(lax, arena, mask_rows)
+    zero, end = _full_like(lax, mask_rows, 0), _full_like(lax, mask_rows, shape.rows)
+    inside = lax.bitwise_and(lax.ge(mask_rows, zero), lax.lt(mask_rows, end))
+    words = lax.select(_along(lax, inside, shape.words), words, _full_like(lax, words, 0))
     shifted = lax.shift_right_logical(
         lax.broadcast_in_dim(words, spread, (0, 1)), lax.broadcasted_iota("int32", spread, 2)
     )
@@ -177,21 +201,20 @@ def _allowed(lax: Any, shape: Shape, mask_rows: Any, arena: Any) -> Any:
 
 
 def _select(lax: Any, shape: Shape, logits: Any, allowed: Any) -> Any:
-    """int32 [B]: as `numpy.argmax` over the allowed tokens, to which NaN is the largest value; -1 for none."""
-    infinity = _full_like(lax, logits, float("inf"))
-    broken = lax.bitwise_and(lax.ne(logits, logits), allowed)
-    known = lax.select(broken, infinity, logits)
-    known = lax.select(allowed, known, lax.neg(infinity))
-    most = _reduce(lax, known, "max", -float("inf"))
-    largest = lax.bitwise_and(lax.eq(known, _along(lax, most, shape)), allowed)
-    any_broken = _reduce(lax, lax.convert_element_type(broken, "int32"), "max", 0)
-    chosen = lax.select(lax.gt(_along(lax, any_broken, shape), _zeros(lax, shape)), broken, largest)
-    position = lax.broadcasted_iota("int32", (shape.batch, shape.vocab_size), 1)
-    none = lax.full((shape.batch, shape.vocab_size), shape.vocab_size, "int32")
+    """int32 [B]: the allowed token with the largest logit, the first of equals; NaN counts as -inf; -1 for none."""
+    known = lax.bitwise_and(lax.eq(logits, logits), allowed)
+    values = lax.select(known, logits, _full_like(lax, logits, -float("inf")))
+    most = _along(lax, _reduce(lax, values, "max", -float("inf")), shape.vocab_size)
+    chosen = lax.bitwise_and(lax.eq(values, most), allowed)
+    position = lax.broadcasted_iota("int32", logits.shape, 1)
+    none = lax.full(logits.shape, shape.vocab_size, "int32")
     first = _reduce(lax, lax.select(chosen, position, none), "min", shape.vocab_size)
-    return lax.select(
-        lax.lt(first, _full_like(lax, first, shape.vocab_size)), first, _full_like(lax, first, -1)
-    )
+    return lax.select(lax.lt(first, _full_like(lax, first, shape.vocab_size)), first, _full_like(lax, first, -1))
+
+
+def _column(lax: Any, table: Any, index: int) -> Any:
+    """Column `index` of [B, n], as [B]."""
+    return lax.reshape(lax.slice(table, (0, index), (table.shape[0], index + 1)), (table.shape[0],))
 
 
 def _gather(lax: Any, table: Any, index: Any) -> Any:
@@ -208,13 +231,9 @@ def _reduce(lax: Any, values: Any, how: str, start: float) -> Any:
     return lax.reduce(values, lax.full((), start, values.dtype), operator, (1,))
 
 
-def _along(lax: Any, column: Any, shape: Shape) -> Any:
-    """[B] -> [B, V], the same value in all of a row."""
-    return lax.broadcast_in_dim(column, (shape.batch, shape.vocab_size), (0,))
-
-
-def _zeros(lax: Any, shape: Shape) -> Any:
-    return lax.full((shape.batch, shape.vocab_size), 0, "int32")
+def _along(lax: Any, column: Any, width: int) -> Any:
+    """[B] -> [B, width], the same value in all of a row."""
+    return lax.broadcast_in_dim(column, (*column.shape, width), (0,))
 
 
 def _full_like(lax: Any, value: Any, fill: float) -> Any:
