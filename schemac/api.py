@@ -15,7 +15,7 @@ from typing import Any
 from schemac import __version__
 from schemac.budget import DEFAULT_SECONDS, Budget
 from schemac.codegen.linker import link as link_automaton
-from schemac.codegen.package import automaton_from_arrays, write_package
+from schemac.codegen.package import automaton_from_arrays, package_bytes, write_package
 from schemac.errors import LinkError, PackageError, SourceError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
 from schemac.frontend.reasoning import ReasoningPrefix
@@ -163,14 +163,22 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     Raises:
         SchemacError: it cannot be written.
     """
-    description = {
+    write_package(Path(path), compiled.source, _description(compiled), compiled.automaton, compiled.programs)
+
+
+def to_bytes(compiled: Compiled) -> bytes:
+    """The bytes of the package that `save` writes."""
+    return package_bytes(compiled.source, _description(compiled), compiled.automaton, compiled.programs)
+
+
+def _description(compiled: Compiled) -> dict[str, Any]:
+    return {
         "schemac": __version__,
         "kind": compiled.kind,
         "source_sha256": compiled.source_digest,
         "options": dict(compiled.options),
         "warnings": list(compiled.warnings),
     }
-    write_package(Path(path), compiled.source, description, compiled.automaton, compiled.programs)
 
 
 def open_package(package: Package) -> Compiled:

@@ -1,4 +1,4 @@
-"""The command line: ``schemac compile | link | inspect | verify | check | sample``.
+"""The command line: ``schemac compile | link | inspect | verify | check | sample | build | store``.
 
 Exit codes: 0 all is well; 1 the input is refused (or an internal error, which says so); 2 wrong usage. An error is one
 line on standard error, ``schemac: error: ...``; results go to standard output, everything else to standard error.
@@ -20,9 +20,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schemac import __version__
-from schemac.budget import DEFAULT_LIMITS, DEFAULT_SECONDS, Budget
+from schemac.budget import Budget
+from schemac.cli_options import (
+    DRAFTS,
+    budget_option,
+    complain,
+    stop_ids_option,
+    timeout_option,
+    tokenizers_option,
+    vocab_size_option,
+)
 from schemac.errors import SchemacError, SourceError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, parse_source
+from schemac.store.command import build_command, store_commands
 
 if TYPE_CHECKING:
     from schemac.api import Compiled
@@ -30,7 +40,6 @@ if TYPE_CHECKING:
     from schemac.vocabulary import Vocabulary
     from schemac_runtime import Package
 
-DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
 EMIT = ("ir", "listing", "dot")
 
 #: What `--kind auto` reads from the name of the source; other names leave the decision to the content.
@@ -57,35 +66,29 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "schemac"
-        _complain(f"{error.format_message()} (see {command} --help)")
+        complain(f"{error.format_message()} (see {command} --help)")
         return USAGE
     except click.Abort:
-        _complain("interrupted")
+        complain("interrupted")
         return REFUSED
     except SchemacError as error:
-        _complain(str(error))
+        complain(str(error))
         return REFUSED
     except BrokenPipeError:
         # Whoever reads standard output has seen enough. Nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REFUSED
     except OSError as error:
-        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return REFUSED
     except MemoryError:
-        _complain("out of memory")
+        complain("out of memory")
         return REFUSED
     except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
-        _complain(f"internal error, please report: {type(error).__name__} at {place}: {error}")
+        complain(f"internal error, please report: {type(error).__name__} at {place}: {error}")
         return REFUSED
-
-
-def _complain(text: str, kind: str = "error") -> None:
-    """One line on standard error, whatever control characters the text quotes."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    click.echo(f"schemac: {kind}: {shown}", err=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -94,58 +97,6 @@ def commands() -> None:
     """Compile JSON Schema, regular expressions and grammars to token masks for language models."""
 
 
-def _parse_budget(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    limits = {}
-    for value in values:
-        name, equals, number = value.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{value!r} is not NAME=N")
-        if name not in DEFAULT_LIMITS:
-            raise click.BadParameter(f"there is no budget {name!r}: one of {', '.join(sorted(DEFAULT_LIMITS))}")
-        if not (number.isascii() and number.isdigit() and len(number) < 19):
-            raise click.BadParameter(f"{number!r} is not a whole number")
-        limits[name] = int(number)
-    return limits
-
-
-_tokenizers = click.option(
-    "--tokenizer",
-    "tokenizers",
-    metavar="T",
-    multiple=True,
-    help="Vocabulary to link: tekken, deepseek, qwen or mistral-spm by name, a tokenizer file, or a directory holding "
-    "one. May be given several times.",
-)
-_stop_ids = click.option(
-    "--stop-id",
-    "stop_ids",
-    metavar="ID",
-    multiple=True,
-    type=click.IntRange(min=0),
-    help="A token that ends a text, in place of those that the tokenizer names. May be given several times.",
-)
-_vocab_size = click.option(
-    "--vocab-size",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of the model's logits, where it is larger than the tokenizer.",
-)
-_timeout = click.option(
-    "--timeout",
-    metavar="S",
-    type=click.FloatRange(min=0),
-    default=DEFAULT_SECONDS,
-    show_default=True,
-    help="Seconds that the compile may take; 0 for no limit.",
-)
-_budget = click.option(
-    "--budget",
-    "limits",
-    metavar="NAME=N",
-    multiple=True,
-    callback=_parse_budget,
-    help="Raise or lower one limit: " + ", ".join(f"{name} ({n:,})" for name, n in DEFAULT_LIMITS.items()) + ".",
-)
 _output = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The package to write.")
 _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Path))
 
@@ -153,9 +104,9 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
 @commands.command("compile")
 @click.argument("source", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--kind", type=click.Choice(("auto", *KINDS)), default="auto", show_default=True, help="What SOURCE is.")
-@_tokenizers
-@_stop_ids
-@_vocab_size
+@tokenizers_option
+@stop_ids_option
+@vocab_size_option
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option(
@@ -173,8 +124,8 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
     help="Free text comes first, up to and including the first TEXT, such as </think>; then the constraint.",
 )
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
-@_budget
-@_timeout
+@budget_option
+@timeout_option
 @click.option("--stats", is_flag=True, help="Print what each pass did to standard error.")
 @click.option(
     "--emit",
@@ -244,11 +195,11 @@ def compile_command(
 
 @commands.command("link")
 @_package
-@_tokenizers
-@_stop_ids
-@_vocab_size
-@_budget
-@_timeout
+@tokenizers_option
+@stop_ids_option
+@vocab_size_option
+@budget_option
+@timeout_option
 @_output
 def link_command(
     package: Path,
@@ -330,8 +281,8 @@ def check_command(package: Path, file: Path) -> int:
 @click.option("-n", "--number", "count", type=click.IntRange(min=0), default=1, show_default=True, help="How many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random choices.")
 @click.option("--tokenizer", metavar="T", help="Choose tokens of this vocabulary, as a model would.")
-@_stop_ids
-@_vocab_size
+@stop_ids_option
+@vocab_size_option
 def sample_command(
     package: Path, count: int, seed: int, tokenizer: str | None, stop_ids: tuple[int, ...], vocab_size: int | None
 ) -> None:
@@ -442,7 +393,7 @@ def _progress(what: str) -> Iterator[Any]:
     def say(text: str, kind: str) -> None:
         with lock:
             erase()
-            _complain(text, kind)
+            complain(text, kind)
 
     def tick() -> None:
         start = time.monotonic()
@@ -462,6 +413,10 @@ def _progress(what: str) -> Iterator[Any]:
             thread.join()
             erase()
             sys.stderr.flush()
+
+
+commands.add_command(build_command)
+commands.add_command(store_commands)
 
 
 if __name__ == "__main__":

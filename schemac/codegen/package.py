@@ -99,6 +99,18 @@ def write_package(
     Raises:
         SchemacError: the file cannot be written.
     """
+    data = package_bytes(source, description, automaton, programs)
+    try:
+        write_whole(path, data)
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SchemacError(f"cannot write {path}: {reason}") from error
+
+
+def package_bytes(
+    source: bytes, description: Mapping[str, Any], automaton: Automaton, programs: Iterable[Program]
+) -> bytes:
+    """The bytes of the file that `write_package` writes."""
     arrays = automaton_arrays(automaton)
     linked = []
     for program in programs:
@@ -122,15 +134,10 @@ def write_package(
         },
         "programs": linked,
     }
-    data = _archive(manifest, source, arrays)
-    try:
-        _write_whole(path, data)
-    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SchemacError(f"cannot write {path}: {reason}") from error
+    return _archive(manifest, source, arrays)
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write `data` to `path`, or leave nothing behind, whatever happens meanwhile."""
     handle, temporary = tempfile.mkstemp(prefix=".schemac-", suffix=".tmp", dir=path.parent)
     try:

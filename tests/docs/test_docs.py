@@ -133,7 +133,9 @@ def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
 
 
 def options_of(command: click.Command) -> set[str]:
-    return {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+    own = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    return own.union(*map(options_of, inner))
 
 
 OPTIONS = {name: options_of(command) for name, command in commands.commands.items()}

@@ -1,0 +1,1 @@
+"""Filling and keeping a store of packages; `schemac_runtime.store` reads it."""
