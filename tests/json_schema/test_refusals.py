@@ -36,9 +36,9 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
     ({"items": {"items": {"type": "string"}, "uniqueItems": True}}, {}, UnsupportedError, "#/items", "uniqueItems"),
     ({"minProperties": 2}, {}, UnsupportedError, "#/minProperties", "minProperties"),
-    (False, {}, EmptyLanguageError, None, None),
+    (False, {}, EmptyLanguageError, "#", None),
     ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, {}, EmptyLanguageError, "#", None),
-    ({"allOf": [{"const": 1}, {"const": 2}]}, {}, EmptyLanguageError, None, None),
+    ({"allOf": [{"const": 1}, {"const": 2}]}, {}, EmptyLanguageError, "#/allOf/0", None),
     ({"type": "array", "minItems": 10**9}, {}, BudgetExceeded, None, None),
     ({"type": "number", "multipleOf": 0.000001234567}, {}, BudgetExceeded, "#/multipleOf", "multipleOf"),
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemac.budget import Budget
-from schemac.errors import SourceError
+from schemac.errors import EmptyLanguageError, SourceError
+from schemac.frontend.json_schema.conflict import Conflicts
 from schemac.frontend.json_schema.formats import is_known
 from schemac.frontend.json_schema.formula import Formulas
 from schemac.frontend.json_schema.layout import Layout
@@ -43,7 +44,21 @@ def json_schema_module(
     budget = budget or Budget()
     prepared = prepare(source, options, budget, warn or _ignore)
     lowering = Lowering(prepared.types, Layout(options.whitespace), budget)
-    return lowering.module(prepared.translation.root(prepared.root))
+    try:
+        return lowering.module(prepared.translation.root(prepared.root))
+    except EmptyLanguageError:
+        raise _conflicts(prepared, budget).error(prepared.root) from None
+
+
+def _conflicts(prepared: Prepared, budget: Budget) -> Conflicts:
+    def has_no_value(formula: int) -> bool:
+        try:
+            Lowering(prepared.types, Layout("compact"), budget).module(formula)
+        except EmptyLanguageError:
+            return True
+        return False
+
+    return Conflicts(prepared.references, prepared.translation, prepared.types, has_no_value, budget)
 
 
 @dataclass(frozen=True, slots=True)

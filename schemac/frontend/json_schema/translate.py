@@ -110,21 +110,25 @@ class Translation:
                         yield self._references.node(child, node.scope)
 
     def _translate(self, node: Node) -> int:
+        place = self._references.place(node)
+        with self._budget.at(place):
+            parts = [formula for _, formula in self.assertions(node)]
+            return self._formulas.at(self._formulas.conjunction(parts), place)
+
+    def assertions(self, node: Node) -> Iterator[tuple[str, int]]:
+        """What each keyword of a schema object asserts: its name with a formula, several times if there are several."""
         schema = self._references.schema(node)
         place = self._references.place(node)
         draft = self._references.draft(node)
-        with self._budget.at(place):
-            if "$ref" in schema and draft < DRAFT2019:
-                return self._reference("$ref", schema, node)
-            parts: list[int] = []
-            for name in schema:
-                if known(name, draft) is None:
-                    continue
-                rule = _RULES.get(name)
-                if rule is not None:
-                    reader = _Reader(self, schema, node, place, draft, name)
-                    parts.extend(self._formulas.at(part, f"{place}/{escape(name)}") for part in rule(reader))
-            return self._formulas.at(self._formulas.conjunction(parts), place)
+        if "$ref" in schema and draft < DRAFT2019:
+            yield "$ref", self._reference("$ref", schema, node)
+            return
+        for name in schema:
+            rule = _RULES.get(name)
+            if rule is not None and known(name, draft) is not None:
+                reader = _Reader(self, schema, node, place, draft, name)
+                for part in rule(reader):
+                    yield name, self._formulas.at(part, f"{place}/{escape(name)}")
 
     def _reference(self, keyword: str, schema: Schema, node: Node) -> int:
         target, scope = self._references.follow(node, keyword, schema[keyword])
