@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from schemac.api import Compiled, compile, link, open_package, sample, save
+from schemac.api import Compiled, add_target, compile, link, open_package, sample, save
 from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.ir.recognizer import CheckResult, check
 from schemac.vocabulary import Vocabulary, load_vocabulary
@@ -19,6 +19,7 @@ __all__ = [
     "Compiled",
     "ReasoningPrefix",
     "Vocabulary",
+    "add_target",
     "check",
     "compile",
     "link",

@@ -16,7 +16,8 @@ from schemac import __version__
 from schemac.budget import DEFAULT_SECONDS, Budget
 from schemac.codegen.linker import link as link_automaton
 from schemac.codegen.package import automaton_from_arrays, package_bytes, write_package
-from schemac.errors import LinkError, PackageError, SourceError
+from schemac.codegen.targets import build_target, check_target, family_of
+from schemac.errors import LinkError, PackageError, SourceError, TargetError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
 from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.ir.automaton import Automaton
@@ -25,6 +26,7 @@ from schemac.sampling import sample_bytes, sample_tokens
 from schemac.vocabulary import Vocabulary, load_vocabulary
 from schemac_runtime.package import Package
 from schemac_runtime.program import Program
+from schemac_runtime.targets import TargetArtifact
 
 Source = str | bytes | bytearray | Mapping[str, Any] | Sequence[Any] | bool
 
@@ -41,6 +43,7 @@ class Compiled:
         stats: one entry per pass.
         warnings: what the source contains that constrains nothing.
         programs: one per linked vocabulary.
+        targets: what was compiled for particular machines, each for one of the programs.
     """
 
     kind: str
@@ -50,6 +53,7 @@ class Compiled:
     stats: tuple[PassStatistics, ...] = ()
     warnings: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
+    targets: tuple[TargetArtifact, ...] = ()
 
     @property
     def source_digest(self) -> str:
@@ -153,8 +157,25 @@ def link(compiled: Compiled, vocabulary: Vocabulary | str, *, limits: Mapping[st
     """
     bound = load_vocabulary(vocabulary) if isinstance(vocabulary, str) else vocabulary
     others = tuple(p for p in compiled.programs if p.fingerprint != bound.fingerprint)
+    targets = tuple(t for t in compiled.targets if t.fingerprint != bound.fingerprint)
     program = link_automaton(compiled.automaton, bound, Budget(limits, timeout))
-    return replace(compiled, programs=(*others, program))
+    return replace(compiled, programs=(*others, program), targets=targets)
+
+
+def add_target(compiled: Compiled, target: str) -> Compiled:
+    """`compiled` with what the target needs, such as ``triton:sm_90``, for every linked program.
+
+    What is there for this target already is made anew. A program that is linked later has nothing for it until it is
+    added again.
+
+    Raises:
+        TargetError: the target is unknown, no program is linked, or the target's compiler is missing or fails.
+    """
+    family_of(target)
+    if not compiled.programs:
+        raise TargetError("a target needs a linked program", construct="--target", hint="give --tokenizer too")
+    others = tuple(t for t in compiled.targets if t.target != target)
+    return replace(compiled, targets=(*others, *(build_target(target, program) for program in compiled.programs)))
 
 
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -163,12 +184,14 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     Raises:
         SchemacError: it cannot be written.
     """
-    write_package(Path(path), compiled.source, _description(compiled), compiled.automaton, compiled.programs)
+    description = _description(compiled)
+    write_package(Path(path), compiled.source, description, compiled.automaton, compiled.programs, compiled.targets)
 
 
 def to_bytes(compiled: Compiled) -> bytes:
     """The bytes of the package that `save` writes."""
-    return package_bytes(compiled.source, _description(compiled), compiled.automaton, compiled.programs)
+    description = _description(compiled)
+    return package_bytes(compiled.source, description, compiled.automaton, compiled.programs, compiled.targets)
 
 
 def _description(compiled: Compiled) -> dict[str, Any]:
@@ -185,16 +208,18 @@ def open_package(package: Package) -> Compiled:
     """The compiled source that a loaded package holds, for linking it again or checking texts.
 
     Raises:
-        PackageError: the automaton in it is damaged.
+        PackageError: the automaton in it, or what it holds for a target, is damaged.
     """
     manifest = package.manifest
     try:
         automaton = automaton_from_arrays(package.arrays, manifest["automaton"])
         kind, warnings = str(manifest["kind"]), tuple(map(str, manifest["warnings"]))
         options = dict(manifest["options"])
-        return Compiled(kind, package.source, options, automaton, (), warnings, package.programs)
+        for artifact in package.targets:
+            check_target(artifact)
+        return Compiled(kind, package.source, options, automaton, (), warnings, package.programs, package.targets)
     except (AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
-        raise PackageError(f"{package.path}: the automaton is damaged ({error})", hint="compile it again") from error
+        raise PackageError(f"{package.path}: the package is damaged ({error})", hint="compile it again") from error
 
 
 def sample(

@@ -26,6 +26,7 @@ from schemac.cli_options import (
     budget_option,
     complain,
     stop_ids_option,
+    targets_option,
     timeout_option,
     tokenizers_option,
     vocab_size_option,
@@ -107,6 +108,7 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
 @tokenizers_option
 @stop_ids_option
 @vocab_size_option
+@targets_option
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option(
@@ -139,6 +141,7 @@ def compile_command(
     tokenizers: tuple[str, ...],
     stop_ids: tuple[int, ...],
     vocab_size: int | None,
+    targets: tuple[str, ...],
     whitespace: str,
     draft: str | None,
     resources: tuple[Path, ...],
@@ -178,6 +181,8 @@ def compile_command(
         )
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
             compiled = schemac.link(compiled, vocabulary, limits=limits, timeout=timeout or None)
+        for target in targets:
+            compiled = schemac.add_target(compiled, target)
         if output is not None:
             schemac.save(compiled, output)
     if stats:
@@ -198,6 +203,7 @@ def compile_command(
 @tokenizers_option
 @stop_ids_option
 @vocab_size_option
+@targets_option
 @budget_option
 @timeout_option
 @_output
@@ -206,22 +212,25 @@ def link_command(
     tokenizers: tuple[str, ...],
     stop_ids: tuple[int, ...],
     vocab_size: int | None,
+    targets: tuple[str, ...],
     limits: dict[str, int],
     timeout: float,
     output: Path | None,
 ) -> None:
-    """Link the compiled package PKG for more tokenizers."""
+    """Link the compiled package PKG for more tokenizers, or compile kernels for more machines."""
     import schemac
     import schemac_runtime
 
-    if not tokenizers:
-        raise click.UsageError("nothing to do: give --tokenizer")
+    if not tokenizers and not targets:
+        raise click.UsageError("nothing to do: give --tokenizer or --target")
     if output is None:
         raise click.UsageError("give -o, the package to write (it may be PKG itself)")
     with _progress("linking"):
         compiled = schemac.open_package(schemac_runtime.load(package))
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
             compiled = schemac.link(compiled, vocabulary, limits=limits, timeout=timeout or None)
+        for target in targets:
+            compiled = schemac.add_target(compiled, target)
         schemac.save(compiled, output)
     _report(compiled, output)
 
@@ -249,8 +258,9 @@ def verify_command(package: Path) -> None:
     import schemac_runtime
 
     loaded = schemac_runtime.load(package)
-    schemac.open_package(loaded)  # checks the automaton, which the runtime never reads
-    click.echo(f"{package}: good, {_linked(len(loaded.programs))}")
+    schemac.open_package(loaded)  # checks the automaton, which the runtime never reads, and what targets hold
+    targets = dict.fromkeys(artifact.target for artifact in loaded.targets)
+    click.echo(f"{package}: good, {', '.join((_linked(len(loaded.programs)), *targets))}")
 
 
 @commands.command("check")
@@ -352,6 +362,8 @@ def _print_statistics(stats: Sequence[PassStatistics]) -> None:
 
 def _summary(package: Package) -> Iterator[tuple[str, str]]:
     """What `schemac inspect` prints, as (name, text)."""
+    from schemac.codegen.targets import describe_target
+
     manifest, arrays = package.manifest, package.arrays
     size = package.path.stat().st_size
     yield "package", f"{package.path}: {size:,} bytes, format {manifest['format']}, schemac {manifest['schemac']}"
@@ -377,6 +389,9 @@ def _summary(package: Package) -> Iterator[tuple[str, str]]:
         yield "", f"{classes:,} token classes, {len(tables.edge_value):,} transitions by class"
         yield "", f"{len(tables.dense):,} dense and {len(tables.sparse_start) - 1:,} sparse mask rows"
         yield "", f"the shortest text takes {program.min_tokens():,} tokens, the one that ends it included"
+        for artifact in package.targets:
+            if artifact.fingerprint == program.fingerprint:
+                yield "target", f"{artifact.target}: {describe_target(artifact)}"
 
 
 @contextlib.contextmanager

@@ -29,6 +29,18 @@ def _parse_budget(_context: click.Context, _option: click.Parameter, values: tup
     return limits
 
 
+def _parse_targets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    from schemac.codegen.targets import family_of
+    from schemac.errors import TargetError
+
+    for value in values:
+        try:
+            family_of(value)
+        except TargetError as error:
+            raise click.BadParameter(f"{error.reason} ({error.hint})") from None
+    return tuple(dict.fromkeys(values))
+
+
 tokenizers_option = click.option(
     "--tokenizer",
     "tokenizers",
@@ -50,6 +62,15 @@ vocab_size_option = click.option(
     metavar="N",
     type=click.IntRange(min=1),
     help="Number of the model's logits, where it is larger than the tokenizer.",
+)
+targets_option = click.option(
+    "--target",
+    "targets",
+    metavar="T",
+    multiple=True,
+    callback=_parse_targets,
+    help="A machine to compile kernels for, such as triton:sm_90, for every linked vocabulary. May be given several "
+    "times.",
 )
 timeout_option = click.option(
     "--timeout",

@@ -1,7 +1,8 @@
 """What can go wrong between a source and a package.
 
 Three kinds are kept apart: the source is at fault (`SourceError`, `UnsupportedError`, `EmptyLanguageError`), a
-limit was reached (`BudgetExceeded`), or something beside the source is at fault (`VocabularyError`, `LinkError`).
+limit was reached (`BudgetExceeded`), or something beside the source is at fault (`VocabularyError`, `LinkError`,
+`TargetError`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = [
     "PackageError",
     "SchemacError",
     "SourceError",
+    "TargetError",
     "UnsupportedError",
     "VocabularyError",
 ]
@@ -39,6 +41,10 @@ class VocabularyError(SchemacError):
 
 class LinkError(SchemacError):
     """The automaton cannot be bound to this vocabulary without dead ends."""
+
+
+class TargetError(SchemacError):
+    """A target is unknown, cannot serve this program, or its compiler is missing or fails."""
 
 
 class BudgetExceeded(SchemacError):

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
 from schemac_runtime.program import Program, Tables
+from schemac_runtime.targets import TargetArtifact, read_targets
 from schemac_runtime.verifier import verify_tables
 
 #: Version of the format; a reader refuses any other.
@@ -49,6 +50,7 @@ class Package:
         arrays: every array of the file by member name without `.npy`, such as ``automaton/next_state``; read-only.
         programs: the linked programs, in the order they were linked.
         source: the text it was compiled from.
+        targets: what it holds for particular machines, in the order it was made; nothing of it has been run.
     """
 
     path: Path
@@ -56,6 +58,23 @@ class Package:
     arrays: Mapping[str, Array]
     programs: tuple[Program, ...]
     source: bytes
+    targets: tuple[TargetArtifact, ...] = ()
+
+    def target(self, name: str, fingerprint: str | None = None) -> TargetArtifact:
+        """What the package holds for the target `name`, such as ``triton:sm_90``, and the program of that fingerprint.
+
+        Raises:
+            PackageError: nothing, or several programs and no fingerprint was given.
+        """
+        wanted = self.program(fingerprint).fingerprint
+        for artifact in self.targets:
+            if artifact.target == name and artifact.fingerprint == wanted:
+                return artifact
+        held = ", ".join(a.target for a in self.targets if a.fingerprint == wanted) or "none"
+        raise PackageError(
+            f"{self.path}: nothing for the target {name} (targets held: {held})",
+            hint=f"schemac link grammar.pkg --target {name}",
+        )
 
     def program(self, fingerprint: str | None = None) -> Program:
         """The program for the vocabulary of that fingerprint, or the only one.
@@ -96,18 +115,22 @@ def load(path: str | os.PathLike[str]) -> Package:
     try:
         manifest, end = _read_manifest(data)
         arrays = _read_arrays(data, manifest, end)
-        offset, length = manifest["source"]
-        if not end <= offset <= offset + length <= manifest["data_end"]:
-            _fail("the source lies outside the file")
-        source = bytes(data[offset : offset + length])
+
+        def read(offset: int, length: int) -> bytes:
+            if not end <= offset <= offset + length <= manifest["data_end"]:
+                _fail("a member lies outside the file")
+            return bytes(data[offset : offset + length])
+
+        source = read(*manifest["source"])
         programs = tuple(_read_program(arrays, entry) for entry in manifest["programs"])
+        targets = read_targets(manifest, programs, read)
     except PackageError as error:
         raise PackageError(
             f"{path}: {error.reason}", place=error.place, construct=error.construct, hint=error.hint or _TRY_AGAIN
         ) from error
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as error:
         raise PackageError(f"{path}: the manifest is damaged ({type(error).__name__})", hint=_TRY_AGAIN) from error
-    return Package(path, manifest, arrays, programs, source)
+    return Package(path, manifest, arrays, programs, source, targets)
 
 
 def _fail(reason: str) -> NoReturn:

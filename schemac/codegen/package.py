@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from schemac.errors import PackageError, SchemacError
 from schemac.ir.automaton import Automaton, verify
 from schemac_runtime.package import ALIGNMENT, FORMAT, LOCAL_HEADER, LOCAL_SIGNATURE, MANIFEST
 from schemac_runtime.program import Program, Tables
+from schemac_runtime.targets import TargetArtifact, digest_of
 
 Array = npt.NDArray[Any]
 _DOS_EPOCH = 0x21  # 1980-01-01, the first date that ZIP knows
@@ -88,18 +89,24 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
 
 
 def write_package(
-    path: Path, source: bytes, description: Mapping[str, Any], automaton: Automaton, programs: Iterable[Program]
+    path: Path,
+    source: bytes,
+    description: Mapping[str, Any],
+    automaton: Automaton,
+    programs: Iterable[Program],
+    targets: Sequence[TargetArtifact] = (),
 ) -> None:
     """Write a package: to a temporary file beside `path`, then renamed, so that nothing half-written stays.
 
     Args:
         source: the source text, kept as member ``source``.
         description: what the manifest says of source, options and compiler.
+        targets: for particular machines, each for one of `programs`; equal blobs are stored once.
 
     Raises:
         SchemacError: the file cannot be written.
     """
-    data = package_bytes(source, description, automaton, programs)
+    data = package_bytes(source, description, automaton, programs, targets)
     try:
         write_whole(path, data)
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
@@ -108,7 +115,11 @@ def write_package(
 
 
 def package_bytes(
-    source: bytes, description: Mapping[str, Any], automaton: Automaton, programs: Iterable[Program]
+    source: bytes,
+    description: Mapping[str, Any],
+    automaton: Automaton,
+    programs: Iterable[Program],
+    targets: Sequence[TargetArtifact] = (),
 ) -> bytes:
     """The bytes of the file that `write_package` writes."""
     arrays = automaton_arrays(automaton)
@@ -134,7 +145,20 @@ def package_bytes(
         },
         "programs": linked,
     }
-    return _archive(manifest, source, arrays)
+    blobs: dict[str, bytes] = {}
+    if targets:
+        entries = []
+        for artifact in targets:
+            names = {name: digest_of(blob) for name, blob in artifact.blobs.items()}
+            blobs.update(zip(names.values(), artifact.blobs.values(), strict=True))
+            entries.append({
+                "target": artifact.target,
+                "fingerprint": artifact.fingerprint,
+                "manifest": dict(artifact.manifest),
+                "blobs": names,
+            })
+        manifest["targets"] = entries
+    return _archive(manifest, source, arrays, blobs)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -160,7 +184,9 @@ def _npy_header(array: Array) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
 
 
-def _archive(manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array]) -> bytes:
+def _archive(
+    manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array], blobs: Mapping[str, bytes]
+) -> bytes:
     """The bytes of the archive. The manifest's length is fixed first, since it states offsets behind itself."""
     little = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
     unknown = 10**15
@@ -170,9 +196,11 @@ def _archive(manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array
         "digest": "0" * 64,
         "source": [unknown, unknown],
         "arrays": {name: [unknown, array.dtype.name, list(array.shape)] for name, array in little.items()},
+        **({"blobs": {digest: [unknown, unknown] for digest in blobs}} if blobs else {}),
     }
     room = len(json.dumps({**manifest, **placeholder}, indent=1)) + 64
     bodies = {"source": source} | {f"{name}.npy": _npy_header(a) + a.tobytes() for name, a in little.items()}
+    bodies |= {f"blobs/{digest}": blob for digest, blob in blobs.items()}
     offset = LOCAL_HEADER.size + len(MANIFEST) + room
     total = offset + sum(len(body) + 2 * (len(name) + 128) for name, body in bodies.items())
     if total >= 1 << 32 or len(bodies) >= 1 << 16:
@@ -199,6 +227,8 @@ def _archive(manifest: dict[str, Any], source: bytes, arrays: Mapping[str, Array
     digest = hashlib.sha256(tail).hexdigest()
     content = {**manifest, "size": total, "data_end": offset, "digest": digest}
     content |= {"source": [data_at["source"], len(source)], "arrays": table}
+    if blobs:
+        content["blobs"] = {digest: [data_at[f"blobs/{digest}"], len(blob)] for digest, blob in blobs.items()}
     text = json.dumps(content, indent=1).encode()
     text += b" " * (room - len(text))
     members.insert(0, (MANIFEST, text, 0))

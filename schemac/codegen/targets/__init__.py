@@ -1,0 +1,56 @@
+"""Targets: what a package holds for particular machines beside the tables that every machine can use.
+
+A target is named ``family:machine``. A family is one entry in `FAMILIES`; its module must be cheap to import, so
+compilers are imported in the functions that run them.
+"""
+
+from __future__ import annotations
+
+from schemac.codegen.targets.family import Family
+from schemac.codegen.targets.triton import TRITON
+from schemac.errors import TargetError
+from schemac_runtime.program import Program
+from schemac_runtime.targets import TARGET_NAME, TargetArtifact
+
+#: The families by prefix.
+FAMILIES: dict[str, Family] = {family.prefix: family for family in (TRITON,)}
+
+
+def family_of(target: str) -> Family:
+    """The family that a target belongs to.
+
+    Raises:
+        TargetError: there is none.
+    """
+    family = FAMILIES.get(target.partition(":")[0])
+    if family is None or not TARGET_NAME.match(target):
+        known = ", ".join(f"{f.prefix}:{'|'.join(f.machines)}" for f in FAMILIES.values())
+        raise TargetError(f"there is no target {target!r}", construct="--target", hint=f"known: {known}")
+    return family
+
+
+def build_target(target: str, program: Program) -> TargetArtifact:
+    """What a package is to hold for a target and a linked program.
+
+    Raises:
+        TargetError: the target is unknown, or its compiler is missing or fails.
+    """
+    return family_of(target).build(target, program)
+
+
+def check_target(artifact: TargetArtifact) -> None:
+    """Check what a package holds for a target, as far as its family is known here.
+
+    Raises:
+        PackageError: it is damaged.
+    """
+    family = FAMILIES.get(artifact.family)
+    if family is not None:
+        family.check(artifact)
+
+
+def describe_target(artifact: TargetArtifact) -> str:
+    """One line about what a package holds for a target."""
+    family = FAMILIES.get(artifact.family)
+    what = family.describe(artifact) if family else f"{len(artifact.blobs)} blobs of a family that is not known here"
+    return f"{what}, {sum(map(len, artifact.blobs.values())):,} bytes"
