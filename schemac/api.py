@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Compiled:
         warnings: what the source contains that constrains nothing.
         programs: one per linked vocabulary.
         targets: what was compiled for particular machines, each for one of the programs.
+        inputs: SHA-256 (hex) of what else was read, by name: resources, and files that a grammar imports.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Compiled:
     warnings: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
     targets: tuple[TargetArtifact, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_digest(self) -> str:
@@ -73,6 +75,7 @@ def compile(
     resources: Mapping[str, Any] | None = None,
     reasoning: ReasoningPrefix | str | None = None,
     folder: str | os.PathLike[str] | None = None,
+    openapi_nullable: bool = False,
     on_warning: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Lower a source to an automaton.
@@ -88,6 +91,7 @@ def compile(
         resources: further schemas by URI, for references.
         reasoning: free text up to an end marker that precedes each text of the source; a string is the end marker.
         folder: where a Lark grammar finds the files that it imports, or None.
+        openapi_nullable: ``nullable: true`` beside ``type`` in a JSON Schema allows null too, as in OpenAPI 3.0.
         on_warning: called for each warning as it is found.
 
     Raises:
@@ -112,14 +116,32 @@ def compile(
 
     prefix = ReasoningPrefix(reasoning) if isinstance(reasoning, str) else reasoning
     where = None if folder is None else Path(folder)
-    options = SourceOptions(whitespace, strict, draft, dict(resources or {}), prefix, where)
+    inputs = {name: _digest(document) for name, document in (resources or {}).items()}
+
+    def on_file(name: str, content: bytes) -> None:
+        inputs[name] = _digest(content)
+
+    options = SourceOptions(
+        whitespace, strict, draft, dict(resources or {}), prefix, where, openapi_nullable, on_file
+    )
     with _paused_collector():
         module = parse_source(text, kind, options, budget, warn)
         automaton, stats = lower(module, budget)
     shown: dict[str, Any] = {"whitespace": whitespace, "strict": strict, "draft": draft}
     if prefix is not None:
         shown["reasoning"] = asdict(prefix)
-    return Compiled(kind, text, shown, automaton, stats, tuple(warnings))
+    if openapi_nullable:
+        shown["openapi_nullable"] = True
+    return Compiled(kind, text, shown, automaton, stats, tuple(warnings), inputs=dict(sorted(inputs.items())))
+
+
+def _digest(document: object) -> str:
+    """SHA-256 (hex) of a text, or of the JSON text of data."""
+    if isinstance(document, str):
+        document = document.encode("utf-8", "surrogatepass")
+    elif not isinstance(document, (bytes, bytearray)):
+        document = json.dumps(document, default=str).encode()
+    return hashlib.sha256(document).hexdigest()
 
 
 @contextmanager
@@ -201,6 +223,7 @@ def _description(compiled: Compiled) -> dict[str, Any]:
         "source_sha256": compiled.source_digest,
         "options": dict(compiled.options),
         "warnings": list(compiled.warnings),
+        **({"inputs": dict(compiled.inputs)} if compiled.inputs else {}),
     }
 
 
@@ -217,7 +240,10 @@ def open_package(package: Package) -> Compiled:
         options = dict(manifest["options"])
         for artifact in package.targets:
             check_target(artifact)
-        return Compiled(kind, package.source, options, automaton, (), warnings, package.programs, package.targets)
+        inputs = {str(name): str(digest) for name, digest in manifest.get("inputs", {}).items()}
+        return Compiled(
+            kind, package.source, options, automaton, (), warnings, package.programs, package.targets, inputs
+        )
     except (AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
         raise PackageError(f"{package.path}: the package is damaged ({error})", hint="compile it again") from error
 

@@ -125,6 +125,11 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
     metavar="TEXT",
     help="Free text comes first, up to and including the first TEXT, such as </think>; then the constraint.",
 )
+@click.option(
+    "--openapi-nullable",
+    is_flag=True,
+    help="`nullable: true` beside `type` allows null too, as in OpenAPI 3.0; by JSON Schema it says nothing.",
+)
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @budget_option
 @timeout_option
@@ -146,6 +151,7 @@ def compile_command(
     draft: str | None,
     resources: tuple[Path, ...],
     reasoning_end: str | None,
+    openapi_nullable: bool,
     strict: bool,
     limits: dict[str, int],
     timeout: float,
@@ -177,6 +183,7 @@ def compile_command(
             resources=documents,
             reasoning=reasoning,
             folder=folder,
+            openapi_nullable=openapi_nullable,
             on_warning=lambda text: say(text, "warning"),
         )
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
@@ -189,7 +196,7 @@ def compile_command(
         _print_statistics(compiled.stats)
     if emit is not None:
         if emit == "ir":
-            options = SourceOptions(whitespace, strict, draft, documents, reasoning, folder)
+            options = SourceOptions(whitespace, strict, draft, documents, reasoning, folder, openapi_nullable)
             module = parse_source(data, compiled.kind, options, Budget(limits, timeout or None), lambda _: None)
             click.echo(print_module(module), nl=False)
         else:
@@ -369,6 +376,8 @@ def _summary(package: Package) -> Iterator[tuple[str, str]]:
     yield "package", f"{package.path}: {size:,} bytes, format {manifest['format']}, schemac {manifest['schemac']}"
     yield "source", f"{manifest['kind']}, sha256 {manifest['source_sha256']}"
     yield "options", ", ".join(f"{name}: {json.dumps(value)}" for name, value in manifest["options"].items())
+    for name, digest in manifest.get("inputs", {}).items():
+        yield "input", f"{name}, sha256 {digest}"
     for warning in manifest["warnings"]:
         yield "warning", warning
     automaton = manifest["automaton"]

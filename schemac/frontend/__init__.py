@@ -14,6 +14,7 @@ from schemac.errors import SourceError
 from schemac.ir.graph import Module
 
 if TYPE_CHECKING:
+    from schemac.frontend.json_schema import JsonSchemaOptions
     from schemac.frontend.reasoning import ReasoningPrefix
 
 #: The kinds of source, as ``--kind`` names them.
@@ -33,6 +34,8 @@ class SourceOptions:
         resources: further schemas by URI.
         reasoning: free text that precedes a text of the source, or None.
         folder: where a Lark grammar finds the files that it imports, or None.
+        openapi_nullable: ``nullable`` in a JSON Schema means what OpenAPI 3.0 says.
+        on_file: told of each file that an import reads: its path from the folder, and its contents.
     """
 
     whitespace: str = "flexible"
@@ -41,6 +44,8 @@ class SourceOptions:
     resources: dict[str, Any] = field(default_factory=dict)
     reasoning: ReasoningPrefix | None = None
     folder: Path | None = None
+    openapi_nullable: bool = False
+    on_file: Callable[[str, bytes], None] | None = None
 
 
 #: A line that defines a rule, in (E)BNF, and one that defines the start rule, in Lark.
@@ -111,11 +116,9 @@ def parse_source(
 
 def _parse(text: bytes, kind: str, options: SourceOptions, budget: Budget, warn: Callable[[str], None]) -> Module:
     if kind in ("json-schema", "structural-tag", "tools"):
-        from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
+        from schemac.frontend.json_schema import json_schema_module
 
-        schema_options = JsonSchemaOptions(
-            whitespace=options.whitespace, strict=options.strict, draft=options.draft, resources=options.resources
-        )
+        schema_options = _schema_options(options)
         if kind != "json-schema":
 
             def grammar(source: str) -> Module:
@@ -145,19 +148,24 @@ def _parse(text: bytes, kind: str, options: SourceOptions, budget: Budget, warn:
         from schemac.frontend.gbnf import gbnf_module
 
         return gbnf_module(decoded, budget=budget, warn=warn, strict=options.strict)
-    from schemac.frontend.json_schema import JsonSchemaOptions
     from schemac.frontend.lark import lark_module
 
-    schema_options = JsonSchemaOptions(
-        whitespace=options.whitespace, strict=options.strict, draft=options.draft, resources=options.resources
-    )
     return lark_module(
         decoded,
         budget=budget,
         warn=warn,
         strict=options.strict,
         base_dir=options.folder,
-        json_options=schema_options,
+        json_options=_schema_options(options),
+        on_file=options.on_file,
+    )
+
+
+def _schema_options(options: SourceOptions) -> JsonSchemaOptions:
+    from schemac.frontend.json_schema import JsonSchemaOptions
+
+    return JsonSchemaOptions(
+        options.whitespace, options.strict, options.draft, options.resources, options.openapi_nullable
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -129,3 +130,15 @@ def test_references_lead_to_resources_only(schemac: Schemac) -> None:
     assert schemac("compile", "main.json", "--resource", "parts/tag.json", "-o", "main.pkg").code == 0
     Path("main.json").write_text('{"type": "object", "properties": {"a": {"$ref": "tag.json"}}}')
     assert schemac("compile", "main.json", "--resource", "parts", "-o", "main.pkg").code == 0
+    digest = hashlib.sha256(Path("parts/tag.json").read_bytes()).hexdigest()
+    assert json.loads(schemac("inspect", "main.pkg", "--json").out)["inputs"] == {"tag.json": digest}
+    assert f"tag.json, sha256 {digest}" in schemac("inspect", "main.pkg").out
+
+
+def test_imported_grammars_are_recorded(schemac: Schemac) -> None:
+    Path("parts").mkdir()
+    Path("parts/more.lark").write_text('WORD: "a"\n')
+    Path("main.lark").write_text('%import .parts.more.WORD\n%import common.DIGIT\nstart: WORD DIGIT\n')
+    assert schemac("compile", "main.lark", "-o", "main.pkg").code == 0
+    digest = hashlib.sha256(Path("parts/more.lark").read_bytes()).hexdigest()
+    assert json.loads(schemac("inspect", "main.pkg", "--json").out)["inputs"] == {"parts/more.lark": digest}

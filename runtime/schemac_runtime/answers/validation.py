@@ -42,6 +42,7 @@ def validate_answer(
     *,
     resources: Mapping[str, Any] | None = None,
     draft: str | None = None,
+    openapi_nullable: bool | None = None,
     most: int = 20,
 ) -> list[Problem]:
     """What is wrong with an answer; an empty list if it satisfies the schema.
@@ -51,13 +52,16 @@ def validate_answer(
         text: the answer, all of it.
         resources: further schemas by URI or relative path, as at compile time; packages do not hold them.
         draft: the draft to use whatever `$schema` says; of a package, by default the one it was compiled with.
+        openapi_nullable: whether ``nullable: true`` beside ``type`` allows null too; by default as the package was
+            compiled.
         most: how many problems are listed.
 
     Raises:
         AnswerError: the answer cannot be checked, see `AnswerValidator`.
         ImportError: jsonschema, referencing or google-re2 is not installed.
     """
-    return AnswerValidator(source, resources=resources, draft=draft).problems(text, most)
+    validator = AnswerValidator(source, resources=resources, draft=draft, openapi_nullable=openapi_nullable)
+    return validator.problems(text, most)
 
 
 class AnswerValidator:
@@ -67,21 +71,32 @@ class AnswerValidator:
         AnswerError: not a JSON Schema, or in an unknown dialect.
     """
 
-    def __init__(self, source: Source, *, resources: Mapping[str, Any] | None = None, draft: str | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        resources: Mapping[str, Any] | None = None,
+        draft: str | None = None,
+        openapi_nullable: bool | None = None,
+    ) -> None:
         if isinstance(source, Package):
             if source.manifest.get("kind") != "json-schema":
                 raise AnswerError(
                     f"{source.path}: compiled from a source of kind {source.manifest.get('kind')}, not a JSON Schema",
                     hint="only answers to JSON Schemas can be validated here",
                 )
-            draft = draft or source.manifest["options"].get("draft")
+            options = source.manifest["options"]
+            draft = draft or options.get("draft")
+            if openapi_nullable is None:
+                openapi_nullable = options.get("openapi_nullable") is True
             source = source.source
         schema = _schema(source, "the source")
         self.draft = _draft_name(draft) if draft else _own_draft(schema) or _DEFAULT_DRAFT
-        _mark_dialects(schema, self.draft)
+        _mark_dialects(schema, self.draft, nullable=bool(openapi_nullable))
         documents = {name: _schema(document, name) for name, document in (resources or {}).items()}
         for document in documents.values():
-            _mark_dialects(document, _own_draft(document, required=False) or self.draft)
+            own = _own_draft(document, required=False) or self.draft
+            _mark_dialects(document, own, nullable=bool(openapi_nullable))
         self._validator = _validator_class(self.draft)(schema, registry=_registry(schema, documents, self.draft))
 
     def problems(self, text: str | bytes, most: int = 20) -> list[Problem]:
@@ -154,12 +169,13 @@ def _own_draft(schema: Any, required: bool = True) -> str | None:
     return draft
 
 
-def _mark_dialects(document: Any, draft: str) -> None:
+def _mark_dialects(document: Any, draft: str, *, nullable: bool) -> None:
     """Let every `$schema` name our keywords for its draft, in place: jsonschema takes the validator class from there.
 
     Args:
         document: a schema.
         draft: of its root; an inner `$schema` that is not known changes nothing.
+        nullable: write null into each `type` beside ``nullable: true``.
     """
     # (value, whether it is a schema and no map from names to schemas)
     stack: list[tuple[Any, bool]] = [(document, True)]
@@ -176,6 +192,9 @@ def _mark_dialects(document: Any, draft: str) -> None:
             else:
                 _validator_class(found)
                 value["$schema"] = _dialect(found)
+        if nullable and is_schema and value.get("nullable") is True and isinstance(value.get("type"), (str, list)):
+            types = value["type"]
+            value["type"] = [*(types if isinstance(types, list) else [types]), "null"]
         for name, member in value.items():
             if not is_schema or name not in _DATA:
                 stack.append((member, not (is_schema and name in _BY_NAME)))

@@ -84,7 +84,9 @@ def prepare(source: object, options: JsonSchemaOptions, budget: Budget, warn: Wa
     if not is_schema(root):
         raise SourceError("not a schema: expected an object, true or false", place="#")
     draft = read_draft(root, options.draft)
-    references = References(root, draft, options.resources, budget, warn, options.strict)
+    references = References(
+        root, draft, options.resources, budget, warn, options.strict, options.openapi_nullable
+    )
     formulas = Formulas(budget)
     types = Types(formulas, budget)
     translation = Translation(references, formulas, budget, warn, options.strict, _knows_format, types.matches)

@@ -20,12 +20,15 @@ class JsonSchemaOptions:
         strict: unknown keywords and unknown formats are errors instead of warnings.
         draft: a draft name of `keywords.DRAFTS` that overrides ``$schema``.
         resources: further documents that references may reach, by URI or relative path.
+        openapi_nullable: ``nullable: true`` beside ``type`` allows null too, as OpenAPI 3.0 says; by JSON Schema it
+            says nothing.
     """
 
     whitespace: str = "flexible"
     strict: bool = False
     draft: str | None = None
     resources: Mapping[str, object] = field(default_factory=dict)
+    openapi_nullable: bool = False
 
     def __post_init__(self) -> None:
         if self.whitespace not in WHITESPACE:

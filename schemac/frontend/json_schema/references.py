@@ -51,11 +51,20 @@ class References:
         budget: spends nothing here; resources are loaded under it.
         warn: told of keywords that assert nothing.
         strict: refuse those instead.
+        openapi_nullable: ``nullable`` means what OpenAPI 3.0 says.
     """
 
     def __init__(
-        self, root: object, draft: int, resources: Mapping[str, object], budget: Budget, warn: Warn, strict: bool
+        self,
+        root: object,
+        draft: int,
+        resources: Mapping[str, object],
+        budget: Budget,
+        warn: Warn,
+        strict: bool,
+        openapi_nullable: bool = False,
     ) -> None:
+        self.openapi_nullable = openapi_nullable
         self._entries: dict[int, _Entry] = {}
         self._documents: dict[str, object] = {}
         self._anchors: dict[tuple[str, str], Mapping[str, object]] = {}
@@ -243,7 +252,10 @@ class References:
             for name, value in current.items():
                 keyword = keywords.known(name, draft)
                 if keyword is None:
-                    self._unknown(name, value, place, draft)
+                    if name == "nullable" and self.openapi_nullable:
+                        self._nullable(current, place)
+                    else:
+                        self._unknown(name, value, place, draft)
                     # Definitions are reached by references whatever the draft calls them.
                     continue
                 check_shape(name, keyword, value, draft, place)
@@ -305,13 +317,30 @@ class References:
             hint = "name the draft that knows it in `$schema`"
         else:
             reason = "no draft knows this keyword; it asserts nothing"
-            hint = '`nullable` is OpenAPI\'s; list "null" in `type`' if name == "nullable" else None
+            hint = None
+            if name == "nullable":
+                hint = 'it is OpenAPI\'s: list "null" in `type`, or compile with --openapi-nullable'
+        self._say(reason, place, name, hint, "remove it, or compile without --strict")
+
+    def _nullable(self, schema: Mapping[str, object], place: str) -> None:
+        """OpenAPI 3.0.3, "Schema Object": true adds null to the `type` in the same schema object, and only there."""
+        value = schema["nullable"]
+        if not isinstance(value, bool):
+            raise SourceError(
+                "not a schema: expected true or false", place=f"{place}/nullable", construct="nullable",
+                hint="compile without --openapi-nullable if that is no keyword here",
+            )  # fmt: skip
+        if value and "type" not in schema:
+            reason = "without `type` beside it, it asserts nothing"
+            self._say(reason, place, "nullable", None, "remove it; without `type`, null is allowed already")
+
+    def _say(self, reason: str, place: str, construct: str, hint: str | None, strict_hint: str) -> None:
+        """Warn of what asserts nothing, once for each keyword; refuse it if that was asked for."""
         if self._strict:
-            hint = hint or "remove it, or compile without --strict"
-            raise SourceError(reason, place=place, construct=name, hint=hint)
-        if name not in self._unknown_seen:  # one line per keyword is enough
-            self._unknown_seen.add(name)
-            self._warn(SchemaWarning(reason, place, name, hint))
+            raise SourceError(reason, place=place, construct=construct, hint=hint or strict_hint)
+        if construct not in self._unknown_seen:  # one line per keyword is enough
+            self._unknown_seen.add(construct)
+            self._warn(SchemaWarning(reason, place, construct, hint))
 
 
 def _bare(uri: str) -> str:

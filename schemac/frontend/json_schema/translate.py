@@ -19,6 +19,7 @@ from schemac.frontend.json_schema.evaluated import Evaluated
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
+    NULL,
     NUMBER,
     OBJECT,
     STRING,
@@ -59,6 +60,7 @@ class Translation:
         matches: Callable[[str, str], bool],
     ) -> None:
         self._references = references
+        self.openapi_nullable = references.openapi_nullable
         self._formulas = formulas
         self._budget = budget
         self._warn = warn
@@ -194,6 +196,8 @@ def _type(r: _Reader) -> Iterator[int]:
     mask = 0
     for name in names:
         mask |= TYPE_MASKS[name]
+    if r.translation.openapi_nullable and r.schema.get("nullable") is True:
+        mask |= NULL
     yield r.formulas.types(mask)
     if "integer" in names and "number" not in names:
         yield r.lit(NUMBER, "integer")

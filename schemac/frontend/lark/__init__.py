@@ -31,6 +31,7 @@ def lark_module(
     base_dir: Path | None = None,
     start: str = "start",
     json_options: JsonSchemaOptions | None = None,
+    on_file: Callable[[str, bytes], None] | None = None,
 ) -> Module:
     """Lower a grammar exactly.
 
@@ -42,6 +43,7 @@ def lark_module(
         base_dir: the folder of the grammar, for ``%import .file.NAME``.
         start: the rule that the whole text must match.
         json_options: for JSON Schemas in the grammar.
+        on_file: called for each file that is imported, with its path from `base_dir` and its contents.
 
     Raises:
         SourceError: the grammar is malformed, or a name is missing or defined twice.
@@ -50,7 +52,7 @@ def lark_module(
     """
     budget = budget or Budget()
     notes = Notes(warn, strict=strict)
-    definitions = read_definitions(Source(text), base_dir, budget, notes)
+    definitions = read_definitions(Source(text), base_dir, budget, notes, on_file)
     check_start(definitions, start)
     terminals = Terminals(definitions, budget, notes)
     rules = Rules(definitions, terminals, budget, notes, json_options or JsonSchemaOptions(strict=strict))

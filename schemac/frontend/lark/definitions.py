@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -82,19 +82,36 @@ class Definitions:
     ignored: list[tuple[Node, Scope]] = field(default_factory=list)
 
 
-def read_definitions(source: Source, folder: Path | None, budget: Budget, notes: Notes) -> Definitions:
+def read_definitions(
+    source: Source,
+    folder: Path | None,
+    budget: Budget,
+    notes: Notes,
+    on_file: Callable[[str, bytes], None] | None = None,
+) -> Definitions:
     """Read a grammar and all that it imports.
+
+    Args:
+        source: the grammar.
+        folder: where its imports are, or None.
+        budget: pays the text of all files.
+        notes: of what constrains nothing.
+        on_file: called for each file of the folder, with its path from there and its contents.
 
     Raises:
         SourceError, UnsupportedError: a file is malformed or missing, a name is defined twice, ...
     """
-    reader = _Reader(budget, notes)
+    reader = _Reader(budget, notes, folder, on_file)
     reader.read(Scope(source, "", {}, folder), ())
     return reader.result
 
 
 class _Reader:
-    def __init__(self, budget: Budget, notes: Notes) -> None:
+    def __init__(
+        self, budget: Budget, notes: Notes, folder: Path | None, on_file: Callable[[str, bytes], None] | None
+    ) -> None:
+        self._folder = folder
+        self._on_file = on_file
         self._budget = budget
         self._notes = notes
         self._files = 0
@@ -245,9 +262,12 @@ class _Reader:
                 )
             file = scope.folder.joinpath(*parts[:-1], f"{parts[-1]}.lark")
             try:
-                text = file.read_text("utf-8-sig")
+                content = file.read_bytes()
+                text = content.decode("utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise scope.source.wrong(f"{file} cannot be read: {error}", begin, construct=name) from None
+            if self._on_file is not None and self._folder is not None:
+                self._on_file(file.relative_to(self._folder).as_posix(), content)
             folder, name = file.parent, str(file)
         self._files += 1
         if name in opened or self._files > _MAX_FILES:
