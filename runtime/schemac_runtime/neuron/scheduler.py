@@ -1,0 +1,60 @@
+"""What the scheduler attaches to its output for the model runner.
+
+vLLM Neuron's scheduler attaches ``_grammar_bitmask``, the compact masks as vLLM's base scheduler makes them, and
+``_structured_output_request_ids``, whose they are. `attach_bitmask` does that. `attach_rows` replaces the masks by ids
+of arena rows, in the same order, and the rows that the arena lacks:
+
+    class RowIdScheduler(RowIds, ContinuousBatchingNeuronScheduler): ...
+
+    scheduler.row_table = RowTable(rows=4096, vocab_size=128256)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemac_runtime.neuron.rows import RowTable
+
+#: Attributes of the scheduler's output.
+BITMASK, REQUEST_IDS, ROWS = "_grammar_bitmask", "_structured_output_request_ids", "_grammar_rows"
+
+
+def attach_bitmask(scheduler_output: Any, grammar_output: Any) -> None:
+    """Attach what vLLM's ``get_grammar_bitmask`` returned; None, for a step without constrained requests, is nothing.
+
+    Args:
+        scheduler_output: vLLM's `SchedulerOutput`.
+        grammar_output: vLLM's `GrammarOutput`: ``grammar_bitmask`` int32 [n, W], ``structured_output_request_ids``.
+    """
+    if grammar_output is None or grammar_output.grammar_bitmask is None:
+        return
+    setattr(scheduler_output, BITMASK, grammar_output.grammar_bitmask)
+    setattr(scheduler_output, REQUEST_IDS, grammar_output.structured_output_request_ids)
+
+
+def attach_rows(scheduler_output: Any, table: RowTable) -> None:
+    """Replace the masks that are attached by an `Assignment`: 4 bytes per row instead of V."""
+    masks = getattr(scheduler_output, BITMASK, None)
+    if masks is None:
+        return
+    setattr(scheduler_output, ROWS, table.assign(masks))
+    setattr(scheduler_output, BITMASK, None)
+
+
+class RowIds:
+    """Goes before a vLLM scheduler class, with or without vLLM Neuron's own attachment, to send row ids.
+
+    Attributes:
+        row_table: what the arena of the model runner's sampler holds; set it before the first step.
+    """
+
+    row_table: RowTable
+
+    def schedule(self) -> Any:
+        """The step's output of the scheduler class, with row ids attached."""
+        base: Any = super()
+        output = base.schedule()
+        if getattr(output, BITMASK, None) is None:
+            attach_bitmask(output, base.get_grammar_bitmask(output))
+        attach_rows(output, self.row_table)
+        return output
