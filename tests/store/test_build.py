@@ -189,7 +189,7 @@ def test_verify_and_gc(schemac: Schemac, sources: Path, vocabulary: str) -> None
     assert abandoned.exists(), "its writer may be at work"
     os.utime(abandoned, (0, 0))
     assert "left by a writer" in schemac("store", "gc", "store").out
-    assert [path for path in Path("store").glob("*/*")] == [paths[2]]
+    assert list(Path("store").glob("*/*")) == [paths[2]]
 
 
 def test_gc_by_age_and_size(schemac: Schemac, sources: Path, vocabulary: str) -> None:
