@@ -26,7 +26,7 @@ _ALTERNATIVES = ("anyOf", "oneOf")
 #: Units of all budgets together that a search may use; then the demands that are left are reported.
 _EFFORT = 300_000
 #: Values of keywords up to this length are quoted.
-_QUOTED = 30
+_QUOTED = 60
 #: What to say where one keyword is all of the conflict.
 _ALONE = {
     "false": "`false` allows no value",

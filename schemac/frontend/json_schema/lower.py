@@ -119,15 +119,31 @@ class Lowering:
         if number is None:
             if strings.is_plain and strings.base.is_everything:
                 number = self._language_procedure("string", any_string_body(), "#", quoted=True)
-            elif not strings.is_plain:
+            elif not strings.is_plain and strings.has_few_states:
                 number = self._declare("string", place)
                 self._define(number, _closed(self._counted.body(strings)), known=False)
+            elif not strings.is_plain and (beginnings := strings.beginnings(self._budget)) is not None:
+                number = self._declare("string", place)
+                self._define(number, self._begun(beginnings, place), known=False)
             else:
-                body = string_body(strings.base, self._budget)
+                body = string_body(strings.language(self._budget), self._budget)
                 self._budget.spend("states", body.size, place=place)
                 number = self._language_procedure("string", body, place, quoted=True)
             self._bodies[strings] = number
         return number
+
+    def _begun(self, beginnings: list[tuple[Dfa, Band | None]], place: str) -> Graph:
+        """What reads one of the beginnings of a string and then the rest, the closing quotation mark included."""
+        graph = Graph()
+        end = graph.node()
+        graph.final(end)
+        for beginning, rest in beginnings:
+            node = graph.language(graph.start, string_body(beginning, self._budget))
+            if rest is None:
+                graph.byte(node, _QUOTE, _QUOTE, end)
+            else:
+                graph.call(node, self._body(rest, place), end)
+        return graph
 
     def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
         """A procedure for a language over bytes; `quoted` adds a closing quotation mark, so that it is never empty."""
@@ -161,7 +177,7 @@ class Lowering:
                 graph.byte(closing, _QUOTE, _QUOTE, end)
             else:
                 for band in strings.parts:
-                    graph.call(opened, self._body(band.written(self._budget), place), end)
+                    graph.call(opened, self._body(band, place), end)
         for bit, formula, bracket in ((ARRAY, signature.arrays, 0x5B), (OBJECT, signature.objects, 0x7B)):
             if formula != FALSE:
                 opened = graph.node()
