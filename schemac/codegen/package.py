@@ -8,6 +8,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from schemac.errors import PackageError, SchemacError
 from schemac.ir.automaton import Automaton, verify
+from schemac.ir.graph import Guard
 from schemac_runtime.package import ALIGNMENT, FORMAT, LOCAL_HEADER, LOCAL_SIGNATURE, MANIFEST
 from schemac_runtime.program import Program, Tables
 from schemac_runtime.targets import TargetArtifact, digest_of
@@ -42,6 +44,7 @@ def automaton_arrays(automaton: Automaton) -> dict[str, Array]:
         "automaton/call_start": automaton.call_start,
         "automaton/call_procedure": automaton.call_procedure,
         "automaton/call_return": automaton.call_return,
+        **({"automaton/actions": automaton.actions.reshape(-1)} if automaton.guards else {}),
     }
 
 
@@ -81,6 +84,8 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
         names=tuple(manifest["procedures"]),
         places=tuple(manifest["places"]),
         optional_labels=optional,
+        guards=tuple((procedure, Guard(*guard)) for procedure, *guard in manifest.get("guards", ())),
+        actions=a.get("actions", np.zeros(0, dtype=np.int32)).reshape(-1, 3),
     )
     problems = verify(automaton)
     if problems:
@@ -142,6 +147,7 @@ def package_bytes(
             **({"optional_labels": list(automaton.optional_labels)} if automaton.optional_labels else {}),
             "procedures": list(automaton.names),
             "places": list(automaton.places),
+            **({"guards": [[number, *astuple(g)] for number, g in automaton.guards]} if automaton.guards else {}),
         },
         "programs": linked,
     }

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from schemac.budget import Budget
 from schemac.frontend.markers import special_spans
 from schemac.ir.dfa import Dfa
-from schemac.ir.graph import Graph, Module, ModuleBuilder
+from schemac.ir.graph import Graph, Guard, Module, ModuleBuilder
 from schemac.ir.passes.components import strong_components
 
 _Body = tuple[object, ...]
@@ -34,9 +34,9 @@ class Composer:
         self.budget.spend("procedures", place=place)
         return self._builder.declare(name, place)
 
-    def define(self, procedure: int, graph: Graph) -> None:
+    def define(self, procedure: int, graph: Graph, guard: Guard | None = None) -> None:
         """Give a declared procedure its graph."""
-        self._builder.define(procedure, graph)
+        self._builder.define(procedure, graph, guard)
 
     def build(self) -> Module:
         """The module."""
@@ -59,7 +59,7 @@ class Composer:
                 first = min(group, key=lambda procedure: repr(_body(graphs[procedure], inside, number)))
             reached = _breadth_first(first, callees, component)
             order = {procedure: position for position, procedure in enumerate(reached)}
-            key = tuple(_body(graphs[procedure], order, number) for procedure in order)
+            key = tuple((_body(graphs[p], order, number), module.procedures[p].guard) for p in order)
             found = self._known.get(key)
             if found is None:
                 found = self._known[key] = tuple(self._copied(module, order, number))
@@ -83,7 +83,7 @@ class Composer:
                 [(copies.get(callee, number[callee]), target) for callee, target in calls]
                 for calls in source_graph.call_edges
             ]
-            self.define(copy, graph)
+            self.define(copy, graph, module.procedures[procedure].guard)
         return list(copies.values())
 
 

@@ -7,6 +7,9 @@ Semantics of a configuration (state, stack of return states):
     return:         accepting[state] and a stack [r, ...]: pop r, go to r        (reads nothing)
     accept:         accepting[state] and an empty stack
 
+A frame of a procedure with a guard has a register besides, see `schemac.ir.graph.Guard`; a symbol with an action
+changes it, and cannot be read where the guard forbids.
+
 Symbols 0..K-1 are classes of bytes; symbols K..K+T-1 are special tokens, by `labels`. Within a procedure the automaton
 over symbols and call edges is deterministic and minimal.
 """
@@ -14,10 +17,12 @@ over symbols and call edges is deterministic and minimal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
+from schemac.ir.graph import ACTIONS, Guard
 
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
@@ -38,6 +43,8 @@ class Automaton:
         call_procedure, call_return: int32 [E], callee and the state to continue at.
         names, places: per procedure, for printing and for messages.
         optional_labels: those of `labels` that a vocabulary need not have; without the token, no text has it.
+        guards: per procedure with a guard (procedure, guard), ascending.
+        actions: int32 [A, 3], rows (state, symbol, index into `ACTIONS`), ascending.
     """
 
     byte_class: npt.NDArray[np.uint8]
@@ -52,6 +59,8 @@ class Automaton:
     names: tuple[str, ...]
     places: tuple[str, ...]
     optional_labels: tuple[str, ...] = ()
+    guards: tuple[tuple[int, Guard], ...] = ()
+    actions: Int32 = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int32))
 
     @property
     def states(self) -> int:
@@ -94,7 +103,11 @@ def verify(automaton: Automaton) -> list[str]:
     of calls reads nothing (left recursion). That states are minimal is for the passes to see to.
     """
     problems = _verify_shapes(automaton)
-    return problems or [*_verify_structure(automaton), *_verify_left_recursion(automaton)]
+    return problems or [
+        *_verify_structure(automaton),
+        *_verify_left_recursion(automaton),
+        *_verify_guards(automaton),
+    ]
 
 
 def _verify_shapes(a: Automaton) -> list[str]:
@@ -183,6 +196,29 @@ def _closure(
                 reached[successor] = 1
                 stack.append(successor)
     return np.frombuffer(reached, dtype=np.bool_)
+
+
+def _verify_guards(a: Automaton) -> list[str]:
+    """Guarded frames end by reading a byte; actions belong to byte edges of theirs."""
+    problems = []
+    guarded = np.array([procedure for procedure, _ in a.guards], dtype=np.int64)
+    if (np.diff(guarded) <= 0).any() or (guarded < 0).any() or (guarded >= len(a.entry)).any():
+        return ["guards: not ascending procedures"]
+    if a.actions.ndim != 2 or a.actions.shape[1] != 3:
+        return [f"actions: shape {a.actions.shape}"]
+    state, symbol, action = a.actions.T
+    inside = (state >= 0) & (state < a.states) & (symbol >= 0) & (symbol < a.byte_classes)
+    if not inside.all() or not ((action >= 0) & (action < len(ACTIONS))).all():
+        return ["actions: out of range"]
+    key = state.astype(np.int64) * a.symbols + symbol
+    if (np.diff(key) <= 0).any():
+        problems.append("actions: not ascending")
+    if (a.next_state[state, symbol] < 0).any() or not np.isin(a.owner[state], guarded).all():
+        problems.append("actions: on no edge of a guarded procedure")
+    ends_by_return = a.accepting[a.call_return] & np.isin(a.owner[a.call_return], guarded)
+    if ends_by_return.any() or a.accepting[a.entry[guarded]].any():
+        problems.append("guards: a guarded frame ends without reading a byte")
+    return problems
 
 
 def _verify_left_recursion(a: Automaton) -> list[str]:

@@ -20,6 +20,36 @@ if TYPE_CHECKING:
     from schemac.ir.dfa import Dfa
 
 
+#: How the label of an action begins: no special token has such a text.
+ACTION = "\0"
+NEXT, KEY, COUNT = ACTIONS = ("next", "key", "count")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What every frame of a procedure counts and remembers in a register of its own, beside its states.
+
+    The frame ends by reading a byte. The kinds, and what their actions do (`Graph.action`):
+
+        characters   the contents of a JSON string and its closing quotation mark (RFC 8259, section 7): every character
+                     counts one, an escape too, the escapes of a surrogate pair together; no actions
+        items        what follows `[`, with the closing bracket; "next" after the comma of this array counts an item
+        members      what follows `{`, with the closing brace; "key" after the closing quotation mark of a key of this
+                     object, "next" after its comma
+        repeats      "count" after the first byte of each repetition
+
+    Attributes:
+        kind: as above.
+        low, high: how many characters, items, keys or repetitions there are at the end; None for no bound.
+        distinct: no two items, or keys, have the same value.
+    """
+
+    kind: str
+    low: int = 0
+    high: int | None = None
+    distinct: bool = False
+
+
 class Graph:
     """One procedure under construction. Nodes are 0, 1, 2, ...; node 0 is the start."""
 
@@ -65,6 +95,14 @@ class Graph:
         """
         self.token_edges[source].append((tuple(sorted({*texts, ""} if optional else set(texts))), target))
 
+    def action(self, source: int, name: str, target: int) -> None:
+        """Let the guard of this procedure do something, see `Guard`; reads nothing.
+
+        Every edge to `source` must read a byte and nothing else may leave it, so that `assemble` can make the action a
+        part of that byte.
+        """
+        self.token_edges[source].append(((ACTION + name,), target))
+
     def literal(self, source: int, data: bytes, target: int | None = None) -> int:
         """Read exactly `data`; returns the node reached (`target`, or a new node)."""
         here = source
@@ -103,6 +141,7 @@ class Procedure:
     name: str
     place: str
     graph: Graph
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +157,29 @@ class ModuleBuilder:
 
     _declared: list[tuple[str, str]] = field(default_factory=list)
     _graphs: dict[int, Graph] = field(default_factory=dict)
+    _guards: dict[int, Guard] = field(default_factory=dict)
 
     def declare(self, name: str, place: str) -> int:
         """Reserve a procedure id; the first one declared is the root."""
         self._declared.append((name, place))
         return len(self._declared) - 1
 
-    def define(self, procedure: int, graph: Graph) -> None:
+    def define(self, procedure: int, graph: Graph, guard: Guard | None = None) -> None:
         """Give a declared procedure its graph, once."""
         if procedure in self._graphs:
             raise ValueError(f"procedure {procedure} is defined twice")
         self._graphs[procedure] = graph
+        if guard is not None:
+            self._guards[procedure] = guard
 
     def build(self) -> Module:
         """Freeze. Every declared procedure must be defined."""
         missing = [name for number, (name, _) in enumerate(self._declared) if number not in self._graphs]
         if missing:
             raise ValueError(f"undefined procedures: {missing}")
-        return Module(tuple(Procedure(name, place, self._graphs[i]) for i, (name, place) in enumerate(self._declared)))
+        return Module(
+            tuple(
+                Procedure(name, place, self._graphs[i], self._guards.get(i))
+                for i, (name, place) in enumerate(self._declared)
+            )
+        )

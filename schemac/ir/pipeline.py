@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from schemac.budget import Budget
 from schemac.ir.automaton import Automaton, verify
 from schemac.ir.graph import Module
+from schemac.ir.passes.actions import fold_actions, without_actions
 from schemac.ir.passes.determinize import Alphabet, Deterministic, determinize, module_alphabet
 from schemac.ir.passes.inline import inline_calls
 from schemac.ir.passes.left_recursion import eliminate_left_recursion
@@ -92,7 +94,12 @@ def _states(procedures: list[Deterministic]) -> int:
 
 
 def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
-    """Concatenate the procedures, and merge byte classes that no state tells apart."""
+    """Concatenate the procedures, make actions part of the bytes before them, and merge byte classes that no state
+    tells apart.
+    """
+    folded = [fold_actions(p, alphabet) for p in procedures]
+    procedures = [p for p, _ in folded]
+    alphabet = without_actions(alphabet)
     sizes = [len(p.accepting) for p in procedures]
     base = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     shifted = [np.where(p.next_state >= 0, p.next_state + base[i], -1) for i, p in enumerate(procedures)]
@@ -101,8 +108,13 @@ def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
         [p.call_edges + np.array([base[i], 0, base[i]], dtype=np.int32) for i, p in enumerate(procedures)]
     )
     reads, labels = next_state[:, : alphabet.byte_classes], next_state[:, alphabet.byte_classes :]
+    actions = np.concatenate([of + np.array([base[i], 0, 0], dtype=np.int32) for i, (_, of) in enumerate(folded)])
+    acting = np.full(reads.shape if len(actions) else (0, reads.shape[1]), -1, dtype=np.int32)
+    if len(actions):
+        acting[actions[:, 0], actions[:, 1]] = actions[:, 2]
+    columns = np.ascontiguousarray(np.concatenate([reads, acting]).T)
     groups: dict[bytes, int] = {}
-    merged = [groups.setdefault(column.tobytes(), len(groups)) for column in np.ascontiguousarray(reads.T)]
+    merged = [groups.setdefault(column.tobytes(), len(groups)) for column in columns]
     first = [merged.index(group) for group in range(len(groups))]
     total = int(base[-1])
     return Automaton(
@@ -118,4 +130,16 @@ def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
         names=tuple(p.name for p in procedures),
         places=tuple(p.place for p in procedures),
         optional_labels=alphabet.optional,
+        guards=tuple((i, p.guard) for i, p in enumerate(procedures) if p.guard is not None),
+        actions=_merged_actions(actions, np.array(merged, dtype=np.int32)),
     )
+
+
+def _merged_actions(actions: npt.NDArray[np.int32], merged: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The rows of actions by merged byte class."""
+    if not len(actions):
+        return actions
+    rows: npt.NDArray[np.int32] = np.unique(
+        np.stack([actions[:, 0], merged[actions[:, 1]], actions[:, 2]], axis=1), axis=0
+    )
+    return rows

@@ -23,7 +23,7 @@ import numpy as np
 
 from schemac.errors import SourceError
 from schemac.ir.automaton import Automaton
-from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.graph import ACTION, ACTIONS, Graph, Guard, Module, Procedure
 
 
 @dataclass(slots=True)
@@ -36,9 +36,14 @@ class _Line:
     calls: list[tuple[int, int]] = field(default_factory=list)  # (procedure, target)
     epsilons: list[int] = field(default_factory=list)
     final: bool = False
+    actions: list[tuple[str, int]] = field(default_factory=list)  # of a node: (name, target)
+    acting: dict[int, str] = field(default_factory=dict)  # of a state: index into `reads` -> name
 
     def __str__(self) -> str:
         items = [f"{' | '.join(map(_interval, ranges))} -> {target}" for ranges, target in self.reads]
+        for index, name in self.acting.items():
+            items[index] += f" {name}"
+        items += [f"action {name} -> {target}" for name, target in self.actions]
         items += [f"token {' | '.join(map(_quoted, texts))} -> {target}" for texts, target in self.tokens]
         items += [f"call {procedure} -> {target}" for procedure, target in self.calls]
         items += [f"epsilon -> {target}" for target in self.epsilons]
@@ -50,12 +55,16 @@ def print_module(module: Module) -> str:
     """One line per node."""
     lines = []
     for number, procedure in enumerate(module.procedures):
-        lines.append(_heading(number, procedure.name, procedure.place))
+        lines.append(_heading(number, procedure.name, procedure.place, procedure.guard))
         graph = procedure.graph
         for node in range(len(graph)):
             line = _Line(node, final=node in graph.finals)
             line.reads = [([(low, high)], target) for low, high, target in graph.byte_edges[node]]
-            line.tokens = [(list(texts), target) for texts, target in graph.token_edges[node]]
+            for texts, target in graph.token_edges[node]:
+                if texts[0].startswith(ACTION):
+                    line.actions.append((texts[0].removeprefix(ACTION), target))
+                else:
+                    line.tokens.append((list(texts), target))
             line.calls = graph.call_edges[node]
             line.epsilons = graph.epsilons[node]
             lines.append(str(line))
@@ -65,8 +74,10 @@ def print_module(module: Module) -> str:
 def print_automaton(automaton: Automaton) -> str:
     """One line per state, with the bytes of equal targets together."""
     lines = []
+    guards = dict(automaton.guards)
     for procedure, states in _procedures(automaton):
-        lines.append(_heading(procedure, automaton.names[procedure], automaton.places[procedure]))
+        place = automaton.places[procedure]
+        lines.append(_heading(procedure, automaton.names[procedure], place, guards.get(procedure)))
         lines.extend(str(_line_of_state(automaton, state)) for state in states)
     return "\n".join(lines) + "\n"
 
@@ -98,7 +109,7 @@ def parse_module(text: str) -> Module:
         SourceError: the text is not of this form.
     """
     procedures = []
-    for name, place, lines in _parse(text):
+    for name, place, guard, lines in _parse(text):
         graph = Graph()
         for number, line in enumerate(lines):
             if line.number != number:
@@ -107,11 +118,13 @@ def parse_module(text: str) -> Module:
                 graph.node()
             graph.byte_edges[number] = [(low, high, target) for ranges, target in line.reads for low, high in ranges]
             graph.token_edges[number] = [(tuple(texts), target) for texts, target in line.tokens]
+            for action, target in line.actions:
+                graph.action(number, action, target)
             graph.call_edges[number] = line.calls
             graph.epsilons[number] = line.epsilons
             if line.final:
                 graph.final(number)
-        procedures.append(Procedure(name, place, graph))
+        procedures.append(Procedure(name, place, graph, guard))
     return Module(tuple(procedures))
 
 
@@ -122,25 +135,29 @@ def parse_automaton(text: str) -> Automaton:
         SourceError: the text is not of this form.
     """
     parsed = _parse(text)
-    lines = [line for _, _, of in parsed for line in of]
+    lines = [line for *_, of in parsed for line in of]
     if [line.number for line in lines] != list(range(len(lines))):
         raise SourceError("the states are not numbered 0, 1, 2, ...")
     tokens = [texts for line in lines for texts, _ in line.tokens]
     labels = sorted({label for texts in tokens for label in texts if label})
     needed = {label for texts in tokens if "" not in texts for label in texts}
     by_byte = np.full((len(lines), 256), -1, dtype=np.int32)
+    acting = np.full((len(lines), 256), -1, dtype=np.int32)
     by_label = np.full((len(lines), len(labels)), -1, dtype=np.int32)
     for state, line in enumerate(lines):
-        for ranges, target in line.reads:
+        for index, (ranges, target) in enumerate(line.reads):
             for low, high in ranges:
                 by_byte[state, low : high + 1] = target
+                if index in line.acting:
+                    acting[state, low : high + 1] = ACTIONS.index(line.acting[index])
         for texts, target in line.tokens:
             by_label[state, [labels.index(label) for label in texts if label]] = target
-    columns = np.ascontiguousarray(by_byte.T)
+    columns = np.ascontiguousarray(np.concatenate([by_byte, acting]).T)
     classes: dict[bytes, int] = {}
     byte_class = [classes.setdefault(column.tobytes(), len(classes)) for column in columns]
     first = [byte_class.index(number) for number in range(len(classes))]
-    sizes = [len(of) for _, _, of in parsed]
+    sizes = [len(of) for *_, of in parsed]
+    source, symbol = np.nonzero(acting[:, first] >= 0)
     calls = [call for line in lines for call in line.calls]
     return Automaton(
         byte_class=np.array(byte_class, dtype=np.uint8),
@@ -152,9 +169,11 @@ def parse_automaton(text: str) -> Automaton:
         call_start=np.cumsum([0, *(len(line.calls) for line in lines)], dtype=np.int32),
         call_procedure=np.array([procedure for procedure, _ in calls], dtype=np.int32),
         call_return=np.array([target for _, target in calls], dtype=np.int32),
-        names=tuple(name for name, _, _ in parsed),
-        places=tuple(place for _, place, _ in parsed),
+        names=tuple(name for name, *_ in parsed),
+        places=tuple(place for _, place, *_ in parsed),
         optional_labels=tuple(label for label in labels if label not in needed),
+        guards=tuple((number, guard) for number, (_, _, guard, _) in enumerate(parsed) if guard is not None),
+        actions=np.stack([source, symbol, acting[:, first][source, symbol]], axis=1).astype(np.int32),
     )
 
 
@@ -169,8 +188,16 @@ def _line_of_state(automaton: Automaton, state: int) -> _Line:
     targets = automaton.next_state[state]
     by_byte = targets[automaton.byte_class]
     # Targets in the order of their first byte, so that the line reads in byte order.
-    for target in dict.fromkeys(by_byte[by_byte >= 0].tolist()):
-        line.reads.append((list(_intervals(np.flatnonzero(by_byte == target).tolist())), target))
+    mine = automaton.actions[automaton.actions[:, 0] == state]
+    acting = np.full(automaton.symbols, -1, dtype=np.int32)
+    acting[mine[:, 1]] = mine[:, 2]
+    by_action = acting[automaton.byte_class]
+    read = by_byte >= 0
+    for target, action in dict.fromkeys(zip(by_byte[read].tolist(), by_action[read].tolist(), strict=True)):
+        if action >= 0:
+            line.acting[len(line.reads)] = ACTIONS[action]
+        same = (by_byte == target) & (by_action == action)
+        line.reads.append((list(_intervals(np.flatnonzero(same).tolist())), target))
     for label, target in zip(automaton.labels, targets[automaton.byte_classes :].tolist(), strict=True):
         if target >= 0:
             line.tokens.append((["", label] if label in automaton.optional_labels else [label], target))
@@ -190,8 +217,12 @@ def _intervals(values: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield low, high
 
 
-def _heading(number: int, name: str, place: str) -> str:
-    return f"procedure {number} {_quoted(name)} {_quoted(place)}"
+def _heading(number: int, name: str, place: str, guard: Guard | None) -> str:
+    heading = f"procedure {number} {_quoted(name)} {_quoted(place)}"
+    if guard is not None:
+        high = "" if guard.high is None else guard.high
+        heading += f" guard {guard.kind} {guard.low}..{high}" + " distinct" * guard.distinct
+    return heading
 
 
 def _quoted(text: str) -> str:
@@ -209,9 +240,9 @@ def _byte(value: int) -> str:
     return f'"{chr(value)}"' if 0x20 <= value < 0x7F else f'"\\x{value:02x}"'
 
 
-def _parse(text: str) -> list[tuple[str, str, list[_Line]]]:
-    """Per procedure its name, its place and its lines."""
-    procedures: list[tuple[str, str, list[_Line]]] = []
+def _parse(text: str) -> list[tuple[str, str, Guard | None, list[_Line]]]:
+    """Per procedure its name, its place, its guard and its lines."""
+    procedures: list[tuple[str, str, Guard | None, list[_Line]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         scanner = _Scanner(line, number)
         if not line.strip():
@@ -219,13 +250,26 @@ def _parse(text: str) -> list[tuple[str, str, list[_Line]]]:
         if scanner.take("procedure"):
             if scanner.integer() != len(procedures):
                 raise scanner.fail(f"procedure {len(procedures)}")
-            procedures.append((scanner.string(), scanner.string(), []))
+            procedures.append((scanner.string(), scanner.string(), _parse_guard(scanner), []))
             scanner.end()
         elif procedures:
-            procedures[-1][2].append(_parse_line(scanner))
+            procedures[-1][3].append(_parse_line(scanner))
         else:
             raise scanner.fail("procedure")
     return procedures
+
+
+def _parse_guard(scanner: _Scanner) -> Guard | None:
+    if not scanner.take("guard"):
+        return None
+    kinds = ("characters", "items", "members", "repeats")
+    kind = next((kind for kind in kinds if scanner.take(kind)), None)
+    if kind is None:
+        raise scanner.fail(" or ".join(kinds))
+    low = scanner.integer()
+    scanner.expect("..")
+    high = None if scanner.at_end() or scanner.at("distinct") else scanner.integer()
+    return Guard(kind, low, high, scanner.take("distinct"))
 
 
 def _parse_line(scanner: _Scanner) -> _Line:
@@ -238,6 +282,8 @@ def _parse_line(scanner: _Scanner) -> _Line:
             line.final = True
         elif scanner.take("epsilon"):
             line.epsilons.append(scanner.target())
+        elif scanner.take("action"):
+            line.actions.append((scanner.action(), scanner.target()))
         elif scanner.take("call"):
             line.calls.append((scanner.integer(), scanner.target()))
         elif scanner.take("token"):
@@ -250,6 +296,9 @@ def _parse_line(scanner: _Scanner) -> _Line:
             while scanner.take("|"):
                 ranges.append(scanner.interval())
             line.reads.append((ranges, scanner.target()))
+            for name in ACTIONS:
+                if scanner.take(name):
+                    line.acting[len(line.reads) - 1] = name
         if not scanner.take(","):
             scanner.end()
             return line
@@ -281,6 +330,16 @@ class _Scanner:
             return False
         self._at += len(word)
         return True
+
+    def at(self, word: str) -> bool:
+        self.at_end()
+        return self._line.startswith(word, self._at)
+
+    def action(self) -> str:
+        for name in ACTIONS:
+            if self.take(name):
+                return name
+        raise self.fail("an action")
 
     def expect(self, word: str) -> None:
         if not self.take(word):

@@ -47,6 +47,7 @@ def _productive(graphs: list[Graph], languages: Collection[int]) -> list[bool]:
         graph, mine = graphs[number], seen[number]
         targets = [target for _, _, target in graph.byte_edges[node]]
         targets += graph.epsilons[node]
+        targets += [target for _, target in graph.token_edges[node]]
         for callee, target in graph.call_edges[node]:
             if result[callee]:
                 targets.append(target)

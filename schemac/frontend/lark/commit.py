@@ -11,14 +11,14 @@ can lead to. A terminal is cut short only where the lazy rule can begin in each 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemac.budget import Budget
 from schemac.frontend.lark.lexemes import IGNORED, Lexeme
 from schemac.frontend.regex import language_module
 from schemac.ir.charset import CODE_POINTS, SCALARS
 from schemac.ir.dfa import Dfa, union_all
-from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.graph import Graph, Module
 from schemac.ir.passes.trim import copy_graph
 
 _Node = tuple[int, int]  # (procedure, node)
@@ -130,7 +130,7 @@ class _Cutting:
                 ]
         for number, graph in fresh.items():
             old = self._procedures[number]
-            self._procedures[number] = Procedure(old.name, old.place, graph)
+            self._procedures[number] = replace(old, graph=graph)
         return Module(tuple(self._procedures))
 
     def _cut_terminal(self, terminal: int, lazy: frozenset[int]) -> int:

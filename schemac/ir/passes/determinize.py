@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.ir.graph import Graph, Module
+from schemac.ir.graph import Graph, Guard, Module, Procedure
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Deterministic:
         next_state: int32 [n, symbols], -1 = no edge.
         accepting: bool [n].
         call_edges: int32 [E, 3] rows (state, procedure, target), sorted.
+        guard: what its frames remember.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Deterministic:
     next_state: npt.NDArray[np.int32]
     accepting: npt.NDArray[np.bool_]
     call_edges: npt.NDArray[np.int32]
+    guard: Guard | None = None
 
 
 def module_alphabet(module: Module) -> Alphabet:
@@ -76,7 +78,7 @@ def module_alphabet(module: Module) -> Alphabet:
 def determinize(module: Module, alphabet: Alphabet, budget: Budget) -> list[Deterministic]:
     """Make every procedure deterministic. The budget `states` is charged to the procedure's place."""
     symbols = _SymbolCache(alphabet)
-    return [_determinize(p.graph, p.name, p.place, symbols, alphabet.size, budget) for p in module.procedures]
+    return [_determinize(p, symbols, alphabet.size, budget) for p in module.procedures]
 
 
 class _SymbolCache:
@@ -153,9 +155,8 @@ class _Closures:
         )
 
 
-def _determinize(
-    graph: Graph, name: str, place: str, symbols: _SymbolCache, width: int, budget: Budget
-) -> Deterministic:
+def _determinize(procedure: Procedure, symbols: _SymbolCache, width: int, budget: Budget) -> Deterministic:
+    graph, place = procedure.graph, procedure.place
     closures = _Closures(graph)
     start = closures.of(graph.start)
     number: dict[tuple[int, ...], int] = {start: 0}
@@ -227,7 +228,8 @@ def _determinize(
         next_state[np.repeat(np.array(sources), length), flat] = np.repeat(np.array(targets, dtype=np.int32), length)
     finals = graph.finals
     accepting = np.array([any(node in finals for node in subset) for subset in subsets], dtype=np.bool_)
-    return Deterministic(name, place, next_state, accepting, np.array(calls, dtype=np.int32).reshape(-1, 3))
+    call_edges = np.array(calls, dtype=np.int32).reshape(-1, 3)
+    return Deterministic(procedure.name, place, next_state, accepting, call_edges, procedure.guard)
 
 
 def determinize_calls(p: Deterministic, budget: Budget) -> Deterministic:
@@ -265,4 +267,5 @@ def determinize_calls(p: Deterministic, budget: Budget) -> Deterministic:
         np.array(rows, dtype=np.int32).reshape(len(subsets), -1),
         np.array([bool(p.accepting[list(subset)].any()) for subset in subsets], dtype=np.bool_),
         np.array(calls, dtype=np.int32).reshape(-1, 3),
+        p.guard,
     )

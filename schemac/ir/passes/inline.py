@@ -7,8 +7,10 @@ allows most bytes (the inside of a string) allows most tokens too: it is shared,
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemac.budget import Budget
-from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.graph import Graph, Module
 from schemac.ir.passes.trim import copy_graph
 
 #: A node that allows at least this many bytes is the inside of free text.
@@ -20,19 +22,22 @@ COPY_LIMIT = 8_000
 def inline_calls(module: Module, budget: Budget) -> Module:
     """Inline bottom-up; recursive procedures stay calls. Inlined procedures are left for the next trim to drop."""
     graphs = [procedure.graph for procedure in module.procedures]
-    copied = _choose(graphs)
+    copied = _choose(graphs, [p.guard is not None for p in module.procedures])
     if not any(copied):
         return module
     return Module(
         tuple(
-            p if copied[number] else Procedure(p.name, p.place, _spliced(graphs, number, copied, budget, p.place))
+            p if copied[number] else replace(p, graph=_spliced(graphs, number, copied, budget, p.place))
             for number, p in enumerate(module.procedures)
         )
     )
 
 
-def _choose(graphs: list[Graph]) -> list[bool]:
-    """Which procedures to copy into their callers. A copied one may itself contain copies, never a cycle of them."""
+def _choose(graphs: list[Graph], guarded: list[bool]) -> list[bool]:
+    """Which procedures to copy into their callers. A copied one may itself contain copies, never a cycle of them.
+
+    A guarded one keeps its register in a frame of its own.
+    """
     sites = [0] * len(graphs)
     for graph in graphs:
         for calls in graph.call_edges:
@@ -52,7 +57,7 @@ def _choose(graphs: list[Graph]) -> list[bool]:
                     dense[number] = dense[number] or dense[callee]
         weights[number] = weight
         small = not dense[number] and weight * sites[number] <= COPY_LIMIT
-        copied[number] = number != 0 and not recursive and (sites[number] == 1 or small)
+        copied[number] = number != 0 and not recursive and not guarded[number] and (sites[number] == 1 or small)
     return copied
 
 

@@ -12,8 +12,10 @@ Exact for direct and indirect recursion, and for recursion behind nullable proce
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemac.budget import Budget
-from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.graph import Graph, Module
 from schemac.ir.passes.components import strong_components
 
 #: (callee, target) of the calls of a procedure that come before anything is read.
@@ -44,7 +46,7 @@ def eliminate_left_recursion(module: Module, budget: Budget) -> Module:
         if recursive[component[number]]:
             budget.spend("states", sum(len(graphs[member]) + 1 for member in group), place=procedure.place)
             graph = _grown(number, group, graphs, starts, left_calls)
-            procedures[number] = procedure = Procedure(procedure.name, procedure.place, graph)
+            procedures[number] = procedure = replace(procedure, graph=graph)
         for calls in procedure.graph.call_edges:
             for callee, _ in calls:
                 if callee not in needed:
@@ -52,7 +54,7 @@ def eliminate_left_recursion(module: Module, budget: Budget) -> Module:
                     pending.append(callee)
     # Procedures that were called at the left only keep their left recursion; nothing reaches them any more.
     empty = Graph()
-    return Module(tuple(p if n in needed else Procedure(p.name, p.place, empty) for n, p in enumerate(procedures)))
+    return Module(tuple(p if n in needed else replace(p, graph=empty) for n, p in enumerate(procedures)))
 
 
 def start_closure(graph: Graph) -> list[int]:

@@ -9,10 +9,13 @@ that call themselves or one another merge too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
+from schemac.ir.graph import Guard
 from schemac.ir.passes.determinize import Deterministic
 from schemac.ir.passes.partition import refine
 
@@ -40,18 +43,18 @@ def merge_equal(procedures: list[Deterministic], budget: Budget) -> tuple[list[D
         if len(np.unique(calls[:, 1])) < len(np.unique(p.call_edges[:, 1])):
             touched.append(place)
         calls = calls[np.lexsort((calls[:, 2], calls[:, 1], calls[:, 0]))]
-        result.append(Deterministic(p.name, p.place, p.next_state, p.accepting, calls))
+        result.append(replace(p, call_edges=calls))
     return result, touched
 
 
 def _equal(procedures: list[Deterministic], budget: Budget) -> list[int]:
     """The group of each procedure: equal ones share it."""
-    bodies: dict[tuple[bytes, bytes, bytes], int] = {}
+    bodies: dict[tuple[bytes, bytes, bytes, Guard | None], int] = {}
     group: list[int] = []
     calls: list[list[tuple[int, int, int]]] = []
     callers: list[list[int]] = [[] for _ in procedures]
     for index, p in enumerate(procedures):
-        body = (p.next_state.tobytes(), p.accepting.tobytes(), p.call_edges[:, [0, 2]].tobytes())
+        body = (p.next_state.tobytes(), p.accepting.tobytes(), p.call_edges[:, [0, 2]].tobytes(), p.guard)
         group.append(bodies.setdefault(body, len(bodies)))
         calls.append([(state, callee, target) for state, callee, target in p.call_edges.tolist()])
         for callee in np.unique(p.call_edges[:, 1]).tolist():

@@ -85,7 +85,7 @@ def _without_dead_states(p: Deterministic, alive: npt.NDArray[np.bool_]) -> tupl
     number[:-1][alive] = np.arange(int(alive.sum()), dtype=np.int32)
     calls = p.call_edges[alive[p.call_edges[:, 0]] & alive[p.call_edges[:, 2]]]
     calls = np.stack([number[calls[:, 0]], calls[:, 1], number[calls[:, 2]]], axis=1).astype(np.int32)
-    trimmed = Deterministic(p.name, p.place, number[p.next_state[alive]], p.accepting[alive], calls)
+    trimmed = Deterministic(p.name, p.place, number[p.next_state[alive]], p.accepting[alive], calls, p.guard)
     return trimmed, calls
 
 
@@ -192,4 +192,5 @@ def _quotient(p: Deterministic, block: Int64, count: int) -> Deterministic:
         renumber[rows[order]],
         p.accepting[first[order]],
         np.array(calls, dtype=np.int32).reshape(-1, 3),
+        p.guard,
     )

@@ -13,8 +13,10 @@ ambiguous `e: e "+" e | "n"` without its left recursion is a loop. Right-recursi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemac.budget import Budget
-from schemac.ir.graph import Graph, Module, Procedure
+from schemac.ir.graph import Graph, Module
 from schemac.ir.passes.trim import copy_graph
 
 
@@ -22,10 +24,10 @@ def loop_tail_calls(module: Module, budget: Budget) -> Module:
     """Replace calls of procedures to themselves by epsilons to their starts where that is the same."""
     procedures = []
     for number, procedure in enumerate(module.procedures):
-        graph = _with_loops(procedure.graph, number)
+        graph = procedure.graph if procedure.guard is not None else _with_loops(procedure.graph, number)
         budget.check_time(place=procedure.place)
         same = graph is procedure.graph
-        procedures.append(procedure if same else Procedure(procedure.name, procedure.place, graph))
+        procedures.append(procedure if same else replace(procedure, graph=graph))
     return Module(tuple(procedures))
 
 

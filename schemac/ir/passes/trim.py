@@ -8,6 +8,8 @@ procedure 1 a: "x"? ; 2 b: "(" b ")"   procedure 1 a: "x"
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemac.errors import EmptyLanguageError
 from schemac.ir.graph import Graph, Module, Procedure
 
@@ -36,7 +38,7 @@ def drop_unproductive(module: Module) -> Module:
     number = {old: new for new, old in enumerate(keep)}
     return Module(
         tuple(
-            Procedure(module.procedures[p].name, module.procedures[p].place, _renumbered(graphs[p], number))
+            replace(module.procedures[p], graph=_renumbered(graphs[p], number))
             for p in keep
         )
     )
@@ -57,7 +59,7 @@ def remove_nullable(module: Module) -> Module:
                     graph.epsilon(node, target)
         if nullable[number] and number in called:
             graph = _without_empty_text(graph)
-        procedures.append(Procedure(procedure.name, procedure.place, graph))
+        procedures.append(replace(procedure, graph=graph))
     if nullable[0] and 0 in called:  # the root keeps its empty text: a new root calls the old one
         root = Graph()
         end = root.node()
@@ -65,7 +67,7 @@ def remove_nullable(module: Module) -> Module:
         root.final(root.start)
         root.final(end)
         shifted = {old: old or len(procedures) for old in range(len(procedures))}
-        moved = [Procedure(p.name, p.place, _renumbered(p.graph, shifted)) for p in procedures]
+        moved = [replace(p, graph=_renumbered(p.graph, shifted)) for p in procedures]
         return Module((Procedure(moved[0].name, moved[0].place, root), *moved[1:], moved[0]))
     return Module(tuple(procedures))
 
