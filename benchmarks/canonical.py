@@ -28,7 +28,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from schemac.ir.automaton import Automaton
-from schemac.ir.recognizer import Place, Recognizer
+from schemac.ir.recognizer import Place, Places, Recognizer
 
 #: Keys and scalars read for one value before the search is cut off.
 STEPS = 200_000
@@ -106,8 +106,8 @@ class Reader:
         self._left = steps
         self._spelling: Spelling = "canonical"
         self._longest = b""
-        self._numbers: dict[frozenset[Place], int] = {frozenset(): 0}
-        self._places: list[list[Place]] = [[]]
+        self._numbers: dict[tuple[frozenset[Place], bytes], int] = {}
+        self._places: list[Places] = [Places()]
         self._after: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, int], _Lazy] = {}
         self._start = self._number(self._recognizer.start())
@@ -135,8 +135,10 @@ class Reader:
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
-    def _number(self, places: list[Place]) -> int:
-        key = frozenset(places)
+    def _number(self, places: Places) -> int:
+        if not places:
+            return 0
+        key = frozenset(places), places.text
         number = self._numbers.setdefault(key, len(self._places))
         if number == len(self._places):
             self._places.append(places)

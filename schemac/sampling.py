@@ -8,7 +8,7 @@ import numpy as np
 
 from schemac.errors import LinkError
 from schemac.ir.automaton import Automaton
-from schemac.ir.recognizer import Place, Recognizer
+from schemac.ir.recognizer import Places, Recognizer
 from schemac.vocabulary import Vocabulary
 from schemac_runtime.masks import allocate_bitmask, unpack
 from schemac_runtime.program import Program
@@ -50,7 +50,7 @@ def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary
     recognizer = Recognizer(automaton)
     matcher = program.matcher()
     mask = allocate_bitmask(1, program.vocab_size)
-    places: list[Place] = recognizer.start()
+    places = recognizer.start()
     chosen: list[int] = []
     names = {vocabulary.special[text]: text for text in automaton.labels if text in vocabulary.special}
     while not matcher.is_terminated():
@@ -72,8 +72,8 @@ def sample_tokens(program: Program, automaton: Automaton, vocabulary: Vocabulary
 
 
 def _after(
-    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, token: int, names: dict[int, str]
-) -> list[Place]:
+    recognizer: Recognizer, places: Places, vocabulary: Vocabulary, token: int, names: dict[int, str]
+) -> Places:
     """The places after a token, ordinary or named."""
     if token in names:
         return recognizer.step(places, names[token])
@@ -83,7 +83,7 @@ def _after(
 
 
 def _homing_token(
-    recognizer: Recognizer, places: list[Place], vocabulary: Vocabulary, allowed: np.ndarray, names: dict[int, str]
+    recognizer: Recognizer, places: Places, vocabulary: Vocabulary, allowed: np.ndarray, names: dict[int, str]
 ) -> int:
     """The allowed token with the fewest bytes left after it; the next byte of a shortest way, where that is a token."""
     read = recognizer.nearest(places)
@@ -95,5 +95,5 @@ def _homing_token(
     for token in allowed.tolist():
         here = _after(recognizer, places, vocabulary, token, names)
         if here:
-            best = min(best, (min(recognizer.remaining(state, stack) for state, stack in here), token))
+            best = min(best, (min(recognizer.remaining(state, stack) for state, stack, _ in here), token))
     return best[1] if best[1] >= 0 else int(allowed[0])

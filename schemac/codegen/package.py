@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from schemac.errors import PackageError, SchemacError
 from schemac.ir.automaton import Automaton, verify
-from schemac.ir.graph import Guard
 from schemac_runtime.package import ALIGNMENT, FORMAT, LOCAL_HEADER, LOCAL_SIGNATURE, MANIFEST
 from schemac_runtime.program import Program, Tables
+from schemac_runtime.registers import Guard
 from schemac_runtime.targets import TargetArtifact, digest_of
 
 Array = npt.NDArray[Any]

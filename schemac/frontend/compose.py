@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from schemac.budget import Budget
 from schemac.frontend.markers import special_spans
 from schemac.ir.dfa import Dfa
-from schemac.ir.graph import Graph, Guard, Module, ModuleBuilder
+from schemac.ir.graph import Graph, Module, ModuleBuilder
 from schemac.ir.passes.components import strong_components
+from schemac_runtime.registers import Guard
 
 _Body = tuple[object, ...]
 

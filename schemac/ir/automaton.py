@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from schemac.ir.graph import ACTIONS, Guard
+from schemac_runtime.registers import ACTIONS, Guard
 
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]

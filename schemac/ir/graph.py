@@ -16,38 +16,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from schemac_runtime.registers import Guard
+
 if TYPE_CHECKING:
     from schemac.ir.dfa import Dfa
 
 
 #: How the label of an action begins: no special token has such a text.
 ACTION = "\0"
-NEXT, KEY, COUNT = ACTIONS = ("next", "key", "count")
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What every frame of a procedure counts and remembers in a register of its own, beside its states.
-
-    The frame ends by reading a byte. The kinds, and what their actions do (`Graph.action`):
-
-        characters   the contents of a JSON string and its closing quotation mark (RFC 8259, section 7): every character
-                     counts one, an escape too, the escapes of a surrogate pair together; no actions
-        items        what follows `[`, with the closing bracket; "next" after the comma of this array counts an item
-        members      what follows `{`, with the closing brace; "key" after the closing quotation mark of a key of this
-                     object, "next" after its comma
-        repeats      "count" after the first byte of each repetition
-
-    Attributes:
-        kind: as above.
-        low, high: how many characters, items, keys or repetitions there are at the end; None for no bound.
-        distinct: no two items, or keys, have the same value.
-    """
-
-    kind: str
-    low: int = 0
-    high: int | None = None
-    distinct: bool = False
 
 
 class Graph:

@@ -23,7 +23,8 @@ import numpy as np
 
 from schemac.errors import SourceError
 from schemac.ir.automaton import Automaton
-from schemac.ir.graph import ACTION, ACTIONS, Graph, Guard, Module, Procedure
+from schemac.ir.graph import ACTION, Graph, Module, Procedure
+from schemac_runtime.registers import ACTIONS, KINDS, Guard
 
 
 @dataclass(slots=True)
@@ -262,10 +263,9 @@ def _parse(text: str) -> list[tuple[str, str, Guard | None, list[_Line]]]:
 def _parse_guard(scanner: _Scanner) -> Guard | None:
     if not scanner.take("guard"):
         return None
-    kinds = ("characters", "items", "members", "repeats")
-    kind = next((kind for kind in kinds if scanner.take(kind)), None)
+    kind = next((kind for kind in KINDS if scanner.take(kind)), None)
     if kind is None:
-        raise scanner.fail(" or ".join(kinds))
+        raise scanner.fail(" or ".join(KINDS))
     low = scanner.integer()
     scanner.expect("..")
     high = None if scanner.at_end() or scanner.at("distinct") else scanner.integer()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.ir.automaton import Automaton
+from schemac_runtime.registers import ACTIONS, Register, acted, character, may_close, opened
 
 
 class Stack:
@@ -33,7 +34,15 @@ class Stack:
         return child
 
 
-Place = tuple[int, Stack]
+#: Registers of the guarded frames: (procedure, register, those of the frames below), None at the bottom.
+Registers = tuple[int, Register, "Registers"] | None
+Place = tuple[int, Stack, Registers]
+
+
+class Places(list[Place]):
+    """Places, and the text that led to them if a register needs it."""
+
+    text: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class CheckResult:
 
 
 class Recognizer:
-    """Sets of places (state, stack) of one automaton."""
+    """Sets of places (state, stack, registers) of one automaton."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -65,62 +74,111 @@ class Recognizer:
         self._byte_class = automaton.byte_class.tolist()
         self._calls = [list(automaton.calls(state)) for state in range(automaton.states)]
         self._label = {text: automaton.byte_classes + index for index, text in enumerate(automaton.labels)}
+        self._guards = dict(automaton.guards)
+        self._keeps_text = any(guard.kind in ("items", "members") for guard in self._guards.values())
+        self._owner = automaton.owner.tolist()
+        self._actions = {(state, symbol): ACTIONS[action] for state, symbol, action in automaton.actions.tolist()}
 
-    def start(self) -> list[Place]:
+    def start(self) -> Places:
         """Where every text starts."""
-        return self.closure([(self._entry[0], self.bottom)])
+        return self.closure([(self._entry[0], self.bottom, self._entered(0, None, 0))], b"")
 
-    def closure(self, places: list[Place]) -> list[Place]:
-        """All places reached without reading, the given ones included."""
+    def _entered(self, procedure: int, registers: Registers, position: int) -> Registers:
+        guard = self._guards.get(procedure)
+        return registers if guard is None else (procedure, opened(guard, position), registers)
+
+    def closure(self, places: list[Place], text: bytes) -> Places:
+        """All places reached without reading, the given ones included, behind a text."""
         found = dict.fromkeys(places)
         pending = list(found)
         while pending:
-            state, stack = pending.pop()
-            after = [(self._entry[procedure], stack.push(ret)) for procedure, ret in self._calls[state]]
+            state, stack, registers = pending.pop()
+            after: list[Place] = [
+                (self._entry[procedure], stack.push(ret), self._entered(procedure, registers, len(text)))
+                for procedure, ret in self._calls[state]
+            ]
             if self._accepting[state] and stack.parent is not None:
-                after.append((stack.ret, stack.parent))
+                if self._owner[state] in self._guards:
+                    assert registers is not None
+                    procedure, register, registers = registers
+                    if not may_close(self._guards[procedure], register, text, len(text)):
+                        continue
+                after.append((stack.ret, stack.parent, registers))
             for place in after:
                 if place not in found:
                     found[place] = None
                     pending.append(place)
-        return list(found)
+        reached = Places(found)
+        reached.text = text
+        return reached
 
-    def step(self, places: list[Place], read: int | str) -> list[Place]:
+    def step(self, places: Places, read: int | str) -> Places:
         """The places after one byte, or after the special token of a text; empty if none can read it."""
+        text = places.text
+        if self._keeps_text and isinstance(read, int):
+            text += bytes((read,))
         symbol = self._label[read] if isinstance(read, str) else self._byte_class[read]
         next_state = self.automaton.next_state
-        after = [(int(target), stack) for state, stack in places if (target := next_state[state, symbol]) >= 0]
-        return self.closure(after)
+        after: list[Place] = []
+        for state, stack, registers in places:
+            target = int(next_state[state, symbol])
+            if target < 0:
+                continue
+            if self._owner[state] in self._guards:
+                assert isinstance(read, int)
+                changed = self._changed(registers, self._actions.get((state, symbol)), read, text)
+                if changed is not None:
+                    after.append((target, stack, changed))
+            else:
+                after.append((target, stack, registers))
+        return self.closure(after, text)
 
-    def ended(self, places: list[Place]) -> bool:
+    def _changed(self, registers: Registers, action: str | None, byte: int, text: bytes) -> Registers:
+        """The registers after a byte of the topmost guarded frame; None if that forbids it."""
+        assert registers is not None
+        procedure, before, below = registers
+        guard, register = self._guards[procedure], before
+        changed: Register | None = register
+        if guard.kind == "characters":
+            changed = character(guard, register, byte)
+        elif action is not None:
+            changed = acted(guard, register, action, text, len(text))
+        return None if changed is None else (procedure, changed, below)
+
+    def ended(self, places: Places) -> bool:
         """Whether a text that led to these places is a whole one."""
-        return any(self._accepting[state] and stack.parent is None for state, stack in places)
+        return any(self._accepting[state] and stack.parent is None for state, stack, _ in places)
 
-    def allowed(self, places: list[Place]) -> list[int]:
+    def allowed(self, places: Places) -> list[int]:
         """The bytes that can be read next, ascending."""
         symbols = np.zeros(self.automaton.symbols, dtype=np.bool_)
-        for state, _ in places:
+        for state, *_ in places:
             symbols |= self.automaton.next_state[state] >= 0
         found: list[int] = np.flatnonzero(symbols[self.automaton.byte_class]).tolist()
+        if self._guards:
+            found = [byte for byte in found if self.step(places, byte)]
         return found
 
-    def allowed_tokens(self, places: list[Place]) -> list[str]:
+    def allowed_tokens(self, places: Places) -> list[str]:
         """The special tokens that can be read next, without those that a vocabulary need not have."""
         return [
             text
             for text, symbol in self._label.items()
             if text not in self.automaton.optional_labels
-            and any(self.automaton.next_state[state, symbol] >= 0 for state, _ in places)
+            and any(self.automaton.next_state[state, symbol] >= 0 for state, *_ in places)
         ]
 
-    def nearest(self, places: list[Place]) -> int | str | None:
+    def nearest(self, places: Places) -> int | str | None:
         """What to read next on a shortest way to the end, a byte or a token; None where the text can end (or must)."""
         if self.ended(places):
             return None
         best: tuple[float, int | str] | None = None
         choices: list[int | str] = [*self.allowed(places), *self.allowed_tokens(places)]
         for read in choices:
-            length = min(self.remaining(state, stack) for state, stack in self.step(places, read))
+            after = self.step(places, read)
+            if not after:  # a guard forbids it
+                continue
+            length = min(self.remaining(state, stack) for state, stack, _ in after)
             if best is None or length < best[0]:
                 best = length, read
         return None if best is None else best[1]
@@ -180,7 +238,7 @@ def _quoted(text: str) -> str:
     return "'" + text.encode("unicode_escape").decode("ascii") + "'"
 
 
-def _show_expected(recognizer: Recognizer, places: list[Place]) -> str:
+def _show_expected(recognizer: Recognizer, places: Places) -> str:
     """The allowed bytes as ranges, longer forced texts spelled out."""
     allowed = recognizer.allowed(places)
     shown: list[str] = []

@@ -55,7 +55,8 @@ def after_symbol(recognizer: Recognizer, places: list[Place], symbol: int | None
     if symbol is None:
         return []
     row = recognizer.automaton.next_state[:, symbol]
-    return recognizer.closure([(int(row[state]), stack) for state, stack in places if row[state] >= 0])
+    after = [(int(row[state]), stack, registers) for state, stack, registers in places if row[state] >= 0]
+    return recognizer.closure(after, b"")
 
 
 def test_the_pipeline_keeps_the_language() -> None:

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from schemac.ir.graph import ACTION, ACTIONS
+from schemac.ir.graph import ACTION
 from schemac.ir.passes.determinize import Alphabet, Deterministic
+from schemac_runtime.registers import ACTIONS
 
 Int32 = npt.NDArray[np.int32]
 

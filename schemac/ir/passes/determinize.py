@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.ir.graph import Graph, Guard, Module, Procedure
+from schemac.ir.graph import Graph, Module, Procedure
+from schemac_runtime.registers import Guard
 
 
 @dataclass(frozen=True, slots=True)

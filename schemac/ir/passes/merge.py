@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.ir.graph import Guard
 from schemac.ir.passes.determinize import Deterministic
 from schemac.ir.passes.partition import refine
+from schemac_runtime.registers import Guard
 
 Int32 = npt.NDArray[np.int32]
 

@@ -1,0 +1,209 @@
+"""Registers: what a frame of a guarded procedure counts and remembers beside its states.
+
+A register is an immutable value that belongs to one frame of one configuration. It is made when the frame is entered,
+changes with the bytes and actions that are read in the frame, and is asked once more when the frame ends. `None`
+instead of a register says that the text cannot be: too many characters, or the same key again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NEXT, KEY, COUNT = ACTIONS = ("next", "key", "count")
+KINDS = ("characters", "items", "members", "repeats")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What every frame of a procedure counts and remembers in a register of its own.
+
+    The frame ends by reading a byte. The kinds, and when their actions happen (each right after a byte):
+
+        characters   the contents of a JSON string and its closing quotation mark (RFC 8259, section 7): every character
+                     counts one, an escape too, the escapes of a surrogate pair together; no actions
+        items        what follows `[`, with the closing bracket; "next" after each comma of this array
+        members      what follows `{`, with the closing brace; "key" after the closing quotation mark of each key of
+                     this object, "next" after each of its commas
+        repeats      "count" after the first byte of each repetition
+
+    Attributes:
+        kind: as above.
+        low, high: how many characters, items, keys or repetitions there are at the end; None for no bound.
+        distinct: no two items, or keys, have the same value.
+    """
+
+    kind: str
+    low: int = 0
+    high: int | None = None
+    distinct: bool = False
+
+
+class Register(NamedTuple):
+    """The value of a register.
+
+    Attributes:
+        number: characters, items, keys or repetitions so far. An item counts at the comma behind it.
+        mode: of "characters", where in an escape the text stands, see `_MODES`.
+        start: where in the whole text, in bytes, the item or key begins that is being read; -1 for none.
+        seen: the items or keys so far, see `canonical_value`, if they must be distinct.
+    """
+
+    number: int = 0
+    mode: int = 0
+    start: int = -1
+    seen: frozenset[bytes] = frozenset()
+
+
+#: `Register.mode`: between characters; behind a backslash; then, behind `\u`, the digits still to come, 100 added if
+#: the escape began like a high surrogate; then what is left of the second escape of a pair; behind the closing mark.
+_PLAIN, _ESCAPE, _HIGH, _CLOSED = 0, 1, 100, -1
+_PAIR = 50
+_BACKSLASH, _QUOTE, _U = 0x5C, 0x22, 0x75
+
+
+def opened(guard: Guard, position: int) -> Register:
+    """The register of a frame that is entered where `position` bytes of the text have been read."""
+    return Register(start=position) if guard.kind in ("items", "members") else Register()
+
+
+def character(guard: Guard, register: Register, byte: int) -> Register | None:
+    """The register of kind "characters" after one byte of its frame."""
+    count, mode = register.number, register.mode
+    if mode == _PLAIN:
+        if byte == _QUOTE:
+            return None if count < guard.low else Register(count, _CLOSED)
+        if byte & 0xC0 == 0x80:  # within a character (RFC 3629, section 3)
+            return register
+        return _counted(guard, register, _ESCAPE if byte == _BACKSLASH else _PLAIN)
+    if mode == _ESCAPE:
+        return Register(count, 2 if byte == _U else _PLAIN)
+    if mode >= _PAIR and mode < _HIGH:  # \uDC00..\uDFFF of a pair: six bytes that count nothing
+        return Register(count, _PLAIN if mode == _PAIR + 5 else mode + 1)
+    # Behind \u: modes 2..5 say how many digits have been read; 103 behind a first digit D, 104 and 105 as 4 and 5.
+    high = mode >= _HIGH
+    digits = mode - _HIGH - 2 if high else mode - 2
+    if digits == 0:
+        return Register(count, _HIGH + 3 if byte in b"dD" else 3)
+    if digits == 1 and high and byte not in b"89abAB":
+        return Register(count, 4)
+    if digits == 3:
+        return Register(count, _PAIR if high else _PLAIN)
+    return Register(count, mode + 1)
+
+
+def _counted(guard: Guard, register: Register, mode: int) -> Register | None:
+    count = register.number + 1
+    if guard.high is None:
+        count = min(count, guard.low)
+    elif count > guard.high:
+        return None
+    return Register(count, mode)
+
+
+def plain_characters(guard: Guard, register: Register, count: int) -> Register | None:
+    """As `character` for `count` more characters without escapes, where the text stands between two."""
+    count += register.number
+    if guard.high is None:
+        return Register(min(count, guard.low))
+    return Register(count) if count <= guard.high else None
+
+
+def acted(guard: Guard, register: Register, action: str, text: bytes | bytearray, position: int) -> Register | None:
+    """The register after an action.
+
+    Args:
+        text: the whole text, at least `position` bytes.
+        position: where in it the byte of the action ends.
+    """
+    if guard.kind == "members" and action == NEXT:
+        if guard.high is not None and register.number >= guard.high:
+            return None
+        return register._replace(start=position)
+    count = register.number + 1
+    if action == COUNT:
+        register = Register(count)
+    elif action == KEY:
+        added = _remembered(guard, register, text, register.start, position)
+        if added is None:
+            return None
+        register = Register(count, 0, -1, added)
+    else:
+        added = _remembered(guard, register, text, register.start, position - 1)
+        if added is None or (guard.high is not None and count >= guard.high):
+            return None
+        register = Register(count, 0, position, added)
+    if guard.high is None:
+        return register._replace(number=min(count, guard.low))
+    return register if count <= guard.high else None
+
+
+def may_close(guard: Guard, register: Register, text: bytes | bytearray, position: int) -> bool:
+    """Whether the frame may end, where `position` bytes have been read and the last one ended it."""
+    if guard.kind == "characters":
+        return register.mode == _CLOSED
+    count = register.number
+    if guard.kind == "items" and text[register.start : position - 1].strip():
+        count += 1
+        if _remembered(guard, register, text, register.start, position - 1) is None:
+            return False
+    return count >= guard.low and (guard.high is None or count <= guard.high)
+
+
+def _remembered(
+    guard: Guard, register: Register, text: bytes | bytearray, start: int, end: int
+) -> frozenset[bytes] | None:
+    if not guard.distinct:
+        return register.seen
+    value = canonical_value(bytes(text[start:end]))
+    return None if value in register.seen else register.seen | {value}
+
+
+# -- values ----------------------------------------------------------------------------------------------------
+
+_SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[-0-9][0-9.eE+-]*|true|false|null|[\[\]{}:,]')
+_NUMBER = re.compile(rb"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
+
+
+def canonical_value(text: bytes) -> bytes:
+    """A text that two JSON texts share if and only if their values are equal (JSON Schema 2020-12 core, section 4.2.2).
+
+    Numbers are equal by value, strings by characters, objects by their members in any order. Reads well-formed JSON of
+    any depth without recursion.
+    """
+    text = text.strip()
+    if text[:1] == b'"' and b"\\" not in text:
+        return text
+    done: list[list[bytes]] = [[]]
+    for piece in _SCALAR.findall(text):
+        if piece in (b"[", b"{"):
+            done.append([])
+        elif piece == b"]":
+            items = done.pop()
+            done[-1].append(b"[" + b",".join(items) + b"]")
+        elif piece == b"}":
+            parts = done.pop()
+            members = sorted(b":".join(pair) for pair in zip(parts[::2], parts[1::2], strict=True))
+            done[-1].append(b"{" + b",".join(members) + b"}")
+        elif piece not in b":,":
+            done[-1].append(_scalar(piece))
+    return b"".join(done[0])
+
+
+def _scalar(piece: bytes) -> bytes:
+    if piece[:1] == b'"':
+        if b"\\" not in piece:
+            return piece
+        return json.dumps(json.loads(piece), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    found = _NUMBER.fullmatch(piece)
+    if found is None:
+        return piece  # true, false, null
+    sign, whole, fraction, exponent = found.groups()
+    digits = (whole + (fraction or b"")).lstrip(b"0")
+    power = int(exponent or b"0") - len(fraction or b"")
+    stripped = digits.rstrip(b"0")
+    if not stripped:
+        return b"0"
+    return sign + stripped + b"e%d" % (power + len(digits) - len(stripped))
