@@ -7,10 +7,11 @@ limit was reached (`BudgetExceeded`), or something beside the source is at fault
 
 from __future__ import annotations
 
-from schemac_runtime.errors import MatcherError, PackageError, SchemacError
+from schemac_runtime.errors import DeviceError, MatcherError, PackageError, SchemacError
 
 __all__ = [
     "BudgetExceeded",
+    "DeviceError",
     "EmptyLanguageError",
     "LinkError",
     "MatcherError",

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from schemac_runtime.batch import BatchMatcher
-from schemac_runtime.errors import MatcherError, PackageError, SchemacError
+from schemac_runtime.errors import DeviceError, MatcherError, PackageError, SchemacError
 from schemac_runtime.masks import allocate_bitmask, apply_bitmask, unpack
 from schemac_runtime.matcher import Matcher
 from schemac_runtime.package import Package, load
@@ -18,6 +18,7 @@ from schemac_runtime.program import Program
 
 __all__ = [
     "BatchMatcher",
+    "DeviceError",
     "Matcher",
     "MatcherError",
     "Package",

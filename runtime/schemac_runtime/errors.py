@@ -43,3 +43,7 @@ class PackageError(SchemacError):
 
 class MatcherError(SchemacError):
     """A matcher was called in a way that its contract forbids, such as with a mask of the wrong shape."""
+
+
+class DeviceError(SchemacError):
+    """A program cannot run on a device, or a device, kernel or buffer was used against its contract."""

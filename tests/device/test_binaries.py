@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 import schemac
-from schemac.codegen.targets.triton import MACHINES, compile_variant
+from schemac.codegen.package import automaton_arrays
+from schemac.codegen.targets.triton import quiet_triton
 from schemac.errors import TargetError
-from schemac_runtime import PackageError, load
+from schemac_runtime import DeviceError, PackageError, load
+from schemac_runtime.kernels.compiling import MACHINES, compile_variant
 from schemac_runtime.kernels.table import KERNELS, LOGITS, source_digest
+from schemac_runtime.package import Package
 from schemac_runtime.targets import TargetArtifact
 from tests.runtime.programs import SMALL
 
@@ -67,7 +70,7 @@ def test_the_same_bytes_in_another_process(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for machine in ("sm_x", "gfx1100x", "rtx"):
-        with pytest.raises(TargetError, match="no machine"):
+        with pytest.raises(DeviceError, match="no machine"):
             compile_variant(machine, KERNELS["step_advance"], None, True)
     with pytest.raises(TargetError, match="no machine"):
         schemac.add_target(MADE, "triton:rtx4090")
@@ -86,14 +89,12 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     {"kernels": {}}, {"kernels": None}, {"kernels": {"a": 1}}, {"kernels": {"a": {}}},
     {"kernels": {"a": {"threads": -1, "shared_bytes": 0, "null_arguments": 0}}},
     {"kernels": {"a": {"threads": 32, "shared_bytes": 0, "null_arguments": 0}}},
+    {"kernels": {"a": {"symbol": "other", "threads": 32, "shared_bytes": 0, "null_arguments": 0}}},
+    {"kernels": {"a": {"symbol": "mask_rows", "threads": 0, "shared_bytes": 0, "null_arguments": 0}}},
+    {"kernels": {"a": {"symbol": "mask_rows", "threads": 32, "shared_bytes": 1 << 20, "null_arguments": 0}}},
 ])  # fmt: skip
 def test_a_damaged_entry_is_refused(damage: dict[str, Any]) -> None:
-    from schemac.api import open_package
-    from schemac_runtime.package import Package
-
     automaton = schemac.compile("a", kind="regex").automaton
-    from schemac.codegen.package import automaton_arrays
-
     manifest = json.loads(json.dumps({
         "automaton": {"symbols": automaton.symbols, "labels": [], "procedures": list(automaton.names),
                       "places": list(automaton.places)},
@@ -102,33 +103,50 @@ def test_a_damaged_entry_is_refused(damage: dict[str, Any]) -> None:
     artifact = TargetArtifact("triton:sm_90", SMALL.fingerprint, damage, {"a": b"\x7fELF"})
     package = Package(Path("x.pkg"), manifest, automaton_arrays(automaton), (), b"a", (artifact,))
     with pytest.raises(PackageError):
-        open_package(package)
+        schemac.open_package(package)
 
 
 # -- what the compiler made of the source ------------------------------------------------------------------------
 
-
-def stores_and_loads(text: str) -> str:
-    return "\n".join(re.findall(r"(?:ld|st)\.(?:global|local)\S*|\.local|(?:global|scratch)_(?:load|store)\S*", text))
+#: What must be done 16 bytes at a time: -inf for words that allow nothing, logits to choose from.
+VECTORS = {
+    "mask_rows": ("st.global.v4.b32", "global_store_dwordx4"),
+    "mask_packed": ("st.global.v4.b32", "global_store_dwordx4"),
+    "argmax_rows": ("ld.global.v4.b32", "global_load_dwordx4"),
+    "step_greedy": ("ld.global.v4.b32", "global_load_dwordx4"),
+    "step_mask": ("st.global.v4.b32", "global_store_dwordx4"),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("logits", LOGITS)
-def test_vector_accesses_and_no_spills(machine: str, logits: str) -> None:
+def test_vector_accesses_and_no_spills(machine: str, tmp_path: Path) -> None:
     amd = machine.startswith("gfx")
-    for name, wanted in {
-        "mask_rows": r"global_store_dwordx4" if amd else r"st\.global\.v4\.b32",
-        "mask_packed": r"global_store_dwordx4" if amd else r"st\.global\.v4\.b32",
-        "argmax_rows": r"global_load_dwordx4" if amd else r"ld\.global\.v4\.b32",
-        "step_greedy": r"global_load_dwordx4" if amd else r"ld\.global\.v4\.b32",
-        "step_mask": r"global_store_dwordx4" if amd else r"st\.global\.v4\.b32",
-    }.items():
-        made = compile_variant(machine, KERNELS[name], logits, True)
-        text = made.asm["amdgcn" if amd else "ptx"]
-        assert re.search(wanted, text), (name, stores_and_loads(text))
-        if amd:
-            assert re.search(r"\.private_segment_fixed_size: 0\b", text), f"{name} spills"
-            assert re.search(r"\.vgpr_spill_count: +0\b", text), f"{name} spills"
-        else:
-            assert not re.search(r"\.local\b|(?:ld|st)\.local", text), f"{name} spills"
+    for name, wanted in VECTORS.items():
+        for logits in ("fp32", "bf16"):
+            with quiet_triton():
+                made = compile_variant(machine, KERNELS[name], logits, True)
+            text = made.assembly["amdgcn" if amd else "ptx"]
+            assert wanted[amd] in text, (name, logits)
+            if amd:
+                assert re.search(r"\.private_segment_fixed_size: 0\b", text), f"{name} {logits}: local memory"
+                assert re.search(r"\.[sv]gpr_spill_count: +0\b", text), f"{name} {logits} spills"
+                assert not re.search(r"\.[sv]gpr_spill_count: +[1-9]", text), f"{name} {logits} spills"
+            else:
+                assert not re.search(r"\.local\b|(?:ld|st)\.local", text), f"{name} {logits}: local memory"
+                assert spills(text, machine, tmp_path) == (0, 0, 0), f"{name} {logits} spills"
+
+
+def spills(ptx: str, machine: str, folder: Path) -> tuple[int, ...]:
+    """(bytes of stack, of spill stores, of spill loads), as the assembler reports them."""
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    target = re.search(r"^\.target (\S+)", ptx, re.MULTILINE)
+    assert target
+    assembler = get_ptxas(int(machine.removeprefix("sm_")))
+    (folder / "kernel.ptx").write_text(ptx)
+    command = [assembler.path, "-v", f"--gpu-name={target[1].rstrip(',')}", "kernel.ptx", "-o", "kernel.cubin"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    found = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    assert found, done.stderr
+    return tuple(int(number) for number in found.groups())

@@ -16,18 +16,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-#: The key of "no token": below that of any logit. See `_keys`.
-NO_KEY = tl.constexpr(-9223372036854775807)
-#: The columns of the table that describes device states, see `schemac_runtime.device.tables`.
-ROW = tl.constexpr(0)
-CLASSES = tl.constexpr(1)
-NEED = tl.constexpr(2)
-MOST = tl.constexpr(3)
-INFO = tl.constexpr(4)
-#: `flags` of a request.
-MAY_END = tl.constexpr(1)
-ENDED = tl.constexpr(2)
-FAILED = tl.constexpr(4)
+from schemac_runtime.kernels import table
+
+# As in `schemac_runtime.kernels.table`, which says what they are.
+NO_KEY = tl.constexpr(table.NO_KEY)
+ROW = tl.constexpr(table.ROW)
+CLASSES = tl.constexpr(table.CLASSES)
+NEED = tl.constexpr(table.NEED)
+MOST = tl.constexpr(table.MOST)
+INFO = tl.constexpr(table.INFO)
+MAY_END = tl.constexpr(table.MAY_END)
+ENDED = tl.constexpr(table.ENDED)
+FAILED = tl.constexpr(table.FAILED)
 
 
 @triton.jit
@@ -38,12 +38,18 @@ def _valid(at, vocab):
 
 
 @triton.jit
-def _words(row, at, inside, words, first, SHIFTED: tl.constexpr):
-    """Words `at` of the slice of a mask row that begins at token `first`; 0 past the row, or if not `inside`."""
+def _length(row, rows, words):
+    """The words of a row: none if it is not in the table."""
+    return tl.where((row >= 0) & (row < rows), words, 0)
+
+
+@triton.jit
+def _words(row, at, words, first, SHIFTED: tl.constexpr):
+    """Words `at` of the slice of a mask row that begins at token `first`; 0 past its `words`."""
     index = first // 32 + at
-    low = tl.load(row + index, mask=inside & (index < words), other=0)
+    low = tl.load(row + index, mask=index < words, other=0)
     if SHIFTED:
-        high = tl.load(row + index + 1, mask=inside & (index + 1 < words), other=0)
+        high = tl.load(row + index + 1, mask=index + 1 < words, other=0)
         shift = (first % 32).to(tl.uint32)
         low = low.to(tl.uint32, bitcast=True) >> shift
         high = (high.to(tl.uint32, bitcast=True) << 1) << (31 - shift)
@@ -84,7 +90,7 @@ def mask_rows(
     row = tl.load(row_id + request).to(tl.int64)
     if row != 0:
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        word = _words(arena + row * pitch, at, (row > 0) & (row < rows), words, first, SHIFTED)
+        word = _words(arena + row * pitch, at, _length(row, rows, words), first, SHIFTED)
         _forbid(logits + request * stride, word, at, vocab, BLOCK)
         _report(alive + request, word, at, vocab)
     else:
@@ -106,7 +112,7 @@ def mask_packed(
     row = tl.load(mask_row + item).to(tl.int64)
     if (request >= 0) & (request < batch):
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        word = _words(mask + row * pitch, at, (row >= 0) & (row < rows), words, first, SHIFTED)
+        word = _words(mask + row * pitch, at, _length(row, rows, words), first, SHIFTED)
         _forbid(logits + request * stride, word, at, vocab, BLOCK)
         _report(alive + item, word, at, vocab)
 
@@ -134,7 +140,7 @@ def _fits(allowed, token, classes, following, info, left):
 
 @triton.jit
 def _greatest(
-    logits, row, inside, free, begin, end, words, first, vocab, classes, following, info, left,
+    logits, row, free, begin, end, words, first, vocab, classes, following, info, left,
     BLOCK: tl.constexpr, SHIFTED: tl.constexpr, BUDGETED: tl.constexpr,
 ):  # fmt: skip
     """The greatest key of the allowed columns in words `begin` to `end`; NaN counts as -inf."""
@@ -142,7 +148,7 @@ def _greatest(
     chosen = tl.full([BLOCK, 32], -1, tl.int32)
     for start in range(begin, end, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        word = tl.where(free, -1, _words(row, at, inside, words, first, SHIFTED)) & _valid(at, vocab)
+        word = tl.where(free, -1, _words(row, at, words, first, SHIFTED)) & _valid(at, vocab)
         column = at[:, None] * 32 + tl.arange(0, 32)[None, :]
         # Sixteen bytes at a time, and only where a word allows something; the bits are looked at afterwards.
         used = (word != 0)[:, None] & (column < vocab)
@@ -198,8 +204,8 @@ def argmax_rows(
     begin = tl.program_id(0) * per
     end = tl.minimum(begin + per, (vocab + 31) // 32)
     found = _greatest(
-        logits + request * stride, arena + row * pitch, (row > 0) & (row < rows), row == 0, begin, end, words, first,
-        vocab, row_id, row_id, row_id, 0, BLOCK, SHIFTED, False,
+        logits + request * stride, arena + row * pitch, row == 0, begin, end, _length(row, rows, words), first, vocab,
+        row_id, row_id, row_id, 0, BLOCK, SHIFTED, False,
     )  # fmt: skip
     found, last = _joined(partial + request, count + request, found)
     if last:
@@ -267,8 +273,8 @@ def step_greedy(
     begin = tl.program_id(0) * per
     end = tl.minimum(begin + per, (vocab + 31) // 32)
     found = _greatest(
-        logits + request * stride, arena + row * pitch, (row > 0) & (row < rows), row == 0, begin, end, words, 0,
-        vocab, kinds, after, info, left, BLOCK, False, True,
+        logits + request * stride, arena + row * pitch, row == 0, begin, end, _length(row, rows, words), 0, vocab,
+        kinds, after, info, left, BLOCK, False, True,
     )  # fmt: skip
     found, last = _joined(partial + request, count + request, found)
     if last:
@@ -291,9 +297,9 @@ def step_mask(
     row, kinds, after, left = _place(
         info, start, classes, following, tl.load(budget + request), here, states, vocab
     )  # fmt: skip
-    if row != 0:
+    if (row != 0) | (left > 0):
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        word = _words(arena + row * pitch, at, (row > 0) & (row < rows), words, 0, False)
+        word = tl.where(row == 0, -1, _words(arena + row * pitch, at, _length(row, rows, words), 0, False))
         if left > 0:
             column = at[:, None] * 32 + tl.arange(0, 32)[None, :]
             bit = ((word[:, None] >> tl.arange(0, 32)[None, :]) & 1) != 0

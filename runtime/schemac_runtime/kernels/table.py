@@ -16,6 +16,16 @@ from types import MappingProxyType
 LOGITS = ("fp32", "fp16", "bf16")
 #: Bytes per logit.
 ITEM_SIZE = {"fp32": 4, "fp16": 2, "bf16": 2}
+#: The key of "no token", below that of any logit; see `schemac_runtime.kernels.reference.key_of`.
+NO_KEY = -9223372036854775807
+#: The columns of the table of device states: arena row, class table, how many tokens suffice to the end (the one that
+#: ends the text included), the most that any one token leaves to be done.
+ROW, CLASSES, NEED, MOST = range(4)
+INFO = 4
+#: Bits of a request's flags: the text may end here; it has ended; a token was refused, or none was allowed.
+MAY_END, ENDED, FAILED = 1, 2, 4
+#: `NEED` of what cannot be finished.
+NEVER = 1 << 30
 
 
 @dataclass(frozen=True)

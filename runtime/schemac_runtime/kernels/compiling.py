@@ -1,0 +1,154 @@
+"""Triton's compiler, run on `schemac_runtime.kernels.source`: for a package ahead of time, or for a machine at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemac_runtime.errors import DeviceError
+from schemac_runtime.kernels.table import ALIGNED, KERNELS, Kernel, variant_name
+
+#: Machines that the kernels are compiled for in the tests; others of the same makers may work.
+MACHINES = ("sm_80", "sm_90", "sm_100", "gfx942")
+#: Threads in a warp of AMD's data-centre GPUs, whose names begin with gfx9.
+_AMD_WARP = 64
+#: Bytes of dynamic shared memory that a launch may ask for without asking the driver first.
+SHARED_LIMIT = 48 * 1024
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel compiled for one machine, one dtype of logits and one alignment.
+
+    Attributes:
+        symbol: its name in the binary.
+        threads: in a block.
+        shared_bytes: of dynamic shared memory.
+        null_arguments: how many null pointers follow the declared arguments: Triton's scratch memory, which no kernel
+            here uses.
+        image: the binary, a cubin or hsaco.
+        assembly: by stage of the compiler, such as ``ptx``; empty for one that was read from a package.
+    """
+
+    symbol: str
+    threads: int
+    shared_bytes: int
+    null_arguments: int
+    image: bytes
+    assembly: Mapping[str, str] = field(default_factory=dict)
+
+    def description(self) -> dict[str, Any]:
+        """How it is launched, as a package states it."""
+        return {
+            "symbol": self.symbol,
+            "threads": self.threads,
+            "shared_bytes": self.shared_bytes,
+            "null_arguments": self.null_arguments,
+        }
+
+
+def described_variant(description: Mapping[str, Any], image: bytes) -> Variant:
+    """The inverse of `Variant.description`.
+
+    Raises:
+        DeviceError: it cannot be launched as described.
+    """
+    symbol = description.get("symbol")
+    numbers = [description.get(key) for key in ("threads", "shared_bytes", "null_arguments")]
+    limits = (1024, SHARED_LIMIT, 4)
+    good = all(type(n) is int and 0 <= n <= limit for n, limit in zip(numbers, limits, strict=True))
+    if symbol not in KERNELS or not good or not numbers[0] or not image.startswith(b"\x7fELF"):
+        raise DeviceError("a stored kernel cannot be launched as described", hint="compile the package again")
+    threads, shared, null = (int(n) for n in numbers if n is not None)
+    return Variant(str(symbol), threads, shared, null, image)
+
+
+def is_amd(machine: str) -> bool:
+    """Whether a machine is AMD's."""
+    return machine.startswith("gfx")
+
+
+def warp_size(machine: str) -> int:
+    """Threads in a warp."""
+    return _AMD_WARP if is_amd(machine) else 32
+
+
+def triton_version() -> str:
+    """The version of the installed triton.
+
+    Raises:
+        DeviceError: it is not installed, or only interprets in this process.
+    """
+    try:
+        import triton
+    except ImportError as error:
+        raise DeviceError(f"triton is not installed ({error})", hint="pip install 'schemac[triton]'") from error
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise DeviceError("Triton compiles nothing while it interprets", hint="unset TRITON_INTERPRET")
+    return str(triton.__version__)
+
+
+def compile_variant(machine: str, kernel: Kernel, logits: str | None, fast: bool) -> Variant:
+    """Compile one kernel.
+
+    Args:
+        machine: such as ``sm_90`` or ``gfx942``; it need not be here.
+        kernel: what to compile.
+        logits: dtype of the logits by Triton's name, or None for a kernel that takes none.
+        fast: every argument in `ALIGNED` is a multiple of 16 and a shard begins at a multiple of 32.
+
+    Raises:
+        DeviceError: triton is not installed, the machine is unknown to it, or it fails.
+    """
+    version = triton_version()
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from schemac_runtime.kernels import source
+
+    number = re.fullmatch(r"sm_(\d+)", machine)
+    known = f"known to work: {', '.join(MACHINES)}"
+    if number is None and re.fullmatch(r"gfx9[0-9a-f]+", machine) is None:
+        raise DeviceError(f"there is no machine {machine!r}", hint=known)
+    gpu = GPUTarget("cuda", int(number[1]), 32) if number else GPUTarget("hip", machine, _AMD_WARP)
+    constants: dict[str, int | bool] = dict(kernel.constants)
+    if kernel.sliced:
+        constants["SHIFTED"] = not fast
+    signature = {name: kind.replace("?", logits or "") for name, kind in kernel.arguments}
+    signature |= dict.fromkeys(constants, "constexpr")
+    places = {name: index for index, name in enumerate(signature)}
+    aligned = {(places[name],): [["tt.divisibility", 16]] for name in ALIGNED if fast and name in places}
+    options = {"num_warps": kernel.warps, "enable_fp_fusion": False}
+    what = f"{variant_name(kernel.name, logits, fast)} for {machine}"
+    try:
+        function = getattr(source, kernel.name)
+        made = triton.compile(ASTSource(function, signature, constants, aligned), target=gpu, options=options)
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0]
+        reason = f"triton {version} cannot compile {what}: {type(error).__name__}: {text}"
+        raise DeviceError(reason, hint=known) from error
+    return _variant(machine, kernel, made, what)
+
+
+def _variant(machine: str, kernel: Kernel, made: Any, what: str) -> Variant:
+    metadata = made.metadata
+    null = _parameters(machine, made, metadata.name) - len(kernel.arguments)
+    scratch = metadata.global_scratch_size or metadata.profile_scratch_size
+    if scratch or metadata.num_ctas != 1 or metadata.shared > SHARED_LIMIT or not 0 <= null <= 4:
+        raise DeviceError(f"{what} asks for what no launch here gives it")
+    image = bytes(made.asm["hsaco" if is_amd(machine) else "cubin"])
+    text = {stage: content for stage, content in made.asm.items() if isinstance(content, str)}
+    threads = metadata.num_warps * metadata.warp_size
+    return Variant(metadata.name, threads, metadata.shared, null, image, text)
+
+
+def _parameters(machine: str, made: Any, symbol: str) -> int:
+    """How many arguments the binary takes, from its assembly text."""
+    if is_amd(machine):
+        return len(re.findall(r"\.value_kind: +(?:global_buffer|by_value)", made.asm["amdgcn"]))
+    entry = re.search(rf"\.entry {re.escape(symbol)}\((.*?)\)", made.asm["ptx"], re.DOTALL)
+    return entry[1].count(".param") if entry else -1
