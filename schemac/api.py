@@ -16,7 +16,7 @@ from schemac import __version__
 from schemac.budget import DEFAULT_SECONDS, Budget
 from schemac.codegen.linker import link as link_automaton
 from schemac.codegen.package import automaton_from_arrays, package_bytes, write_package
-from schemac.codegen.targets import build_target, check_target, family_of
+from schemac.codegen.targets import build_target, check_target, split_target
 from schemac.errors import LinkError, PackageError, SourceError, TargetError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
 from schemac.frontend.reasoning import ReasoningPrefix
@@ -187,16 +187,16 @@ def link(compiled: Compiled, vocabulary: Vocabulary | str, *, limits: Mapping[st
 def add_target(compiled: Compiled, target: str) -> Compiled:
     """`compiled` with what the target needs, such as ``triton:sm_90``, for every linked program.
 
-    What is there for this target already is made anew. A program that is linked later has nothing for it until it is
-    added again.
+    Options may follow the target, as in ``neuron:trn1,batch=1+8``. What is there for this target already is made anew.
+    A program that is linked later has nothing for it until it is added again.
 
     Raises:
         TargetError: the target is unknown, no program is linked, or the target's compiler is missing or fails.
     """
-    family_of(target)
+    name, _ = split_target(target)
     if not compiled.programs:
         raise TargetError("a target needs a linked program", construct="--target", hint="give --tokenizer too")
-    others = tuple(t for t in compiled.targets if t.target != target)
+    others = tuple(t for t in compiled.targets if t.target != name)
     return replace(compiled, targets=(*others, *(build_target(target, program) for program in compiled.programs)))
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``schemac compile | link | inspect | verify | check | sample | build | store``.
+"""The command line: ``schemac compile | link | inspect | verify | check | sample | build | store | neff``.
 
 Exit codes: 0 all is well; 1 the input is refused (or an internal error, which says so); 2 wrong usage. An error is one
 line on standard error, ``schemac: error: ...``; results go to standard output, everything else to standard error.
@@ -33,6 +33,7 @@ from schemac.cli_options import (
 )
 from schemac.errors import SchemacError, SourceError
 from schemac.frontend import KINDS, WHITESPACE, SourceOptions, parse_source
+from schemac.neff import neff_command
 from schemac.store.command import build_command, store_commands
 
 if TYPE_CHECKING:
@@ -441,6 +442,7 @@ def _progress(what: str) -> Iterator[Any]:
 
 commands.add_command(build_command)
 commands.add_command(store_commands)
+commands.add_command(neff_command)
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ def _parse_budget(_context: click.Context, _option: click.Parameter, values: tup
 
 
 def _parse_targets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    from schemac.codegen.targets import family_of
+    from schemac.codegen.targets import split_target
     from schemac.errors import TargetError
 
     for value in values:
         try:
-            family_of(value)
+            split_target(value)
         except TargetError as error:
             raise click.BadParameter(f"{error.reason} ({error.hint})") from None
     return tuple(dict.fromkeys(values))

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from schemac.codegen.neuron.hlo_proto import canonical, instructions
-from schemac.codegen.neuron.lowering import DTYPES, KINDS, HloModule, Shape, lower
+from schemac.codegen.neuron.lowering import DTYPES, KINDS, Shape, lower
 from schemac.codegen.neuron.operators import LARGEST_ID, STRUCTURE, SUPPORTED, check_operators
-from schemac.errors import SchemacError
+from schemac.errors import TargetError
+from schemac_runtime.neuron.modules import NeuronModule
 from tests.neuron import reference, xla
 
 pytest.importorskip("jax", reason="not run: needs jax, extra neuron (make test-neuron)")
@@ -33,7 +34,7 @@ def same(got: reference.Array, expected: reference.Array) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"b{s.batch}-v{s.vocab_size}")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_masks_and_tokens_equal_the_reference(dtype: str, shape: Shape) -> None:
-    run = {kind: xla.load(lower(kind, dtype, shape).proto) for kind in ("mask", "greedy")}
+    run = {kind: xla.load(lower(kind, dtype, shape).hlo) for kind in ("mask", "greedy")}
     rng = np.random.default_rng([shape.batch, shape.vocab_size, DTYPES.index(dtype)])
     arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
     for _ in range(40):
@@ -48,7 +49,7 @@ def test_masks_and_tokens_equal_the_reference(dtype: str, shape: Shape) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"b{s.batch}-v{s.vocab_size}")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
-    run = xla.load(lower("step", dtype, shape).proto)
+    run = xla.load(lower("step", dtype, shape).hlo)
     rng = np.random.default_rng([shape.batch, shape.vocab_size, DTYPES.index(dtype)])
     tables = reference.random_tables(rng, shape.rows, shape.vocab_size, shape.states, 5)
     left, flags, states = (np.zeros(shape.batch, dtype=np.int32) for _ in range(3))
@@ -64,20 +65,20 @@ def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
         _, states, left, flags = expected
 
 
-def every_module() -> list[HloModule]:
+def every_module() -> list[NeuronModule]:
     return [lower(kind, dtype, Shape(3, 70, 4, 6, 2, 30)) for kind in KINDS for dtype in DTYPES]
 
 
 def test_modules_hold_only_documented_operators() -> None:
     for module in every_module():
-        found = instructions(module.proto)
+        found = instructions(module.hlo)
         assert {item.opcode for item in found} <= SUPPORTED.keys() | STRUCTURE
         names = [item.name for item in found]
         assert len(set(names)) == len(names)
         assert sorted(item.identifier for item in found) == list(range(1, len(found) + 1))
         assert len(found) < LARGEST_ID
-        check_operators(module.proto)
-        text = xla.text(module.proto)
+        check_operators(module.hlo)
+        text = xla.text(module.hlo)
         assert "custom-call" not in text
         assert "metadata" not in text
         # AWS: a reduction computes Min, Max, Add or Mul, from a constant.
@@ -104,7 +105,7 @@ def test_nothing_names_the_machine_that_compiled() -> None:
 
     raw = serialized(jax.lax.neg)
     assert b"test_hlo.py" in raw  # so there is something to take out
-    for module in (canonical(raw, "negate", ("values",)), *(module.proto for module in every_module())):
+    for module in (canonical(raw, "negate", ("values",)), *(module.hlo for module in every_module())):
         for trace in (b".py", str(ROOT).encode(), b"lambda", b"jit"):
             assert trace not in module
 
@@ -114,7 +115,7 @@ def test_the_bytes_are_the_same_in_another_process() -> None:
         "import hashlib, sys\n"
         "from schemac.codegen.neuron.lowering import Shape, lower\n"
         "for kind in ('step', 'mask', 'greedy'):\n"
-        "    print(kind, hashlib.sha256(lower(kind, 'bfloat16', Shape(3, 70, 4, 6, 2, 30)).proto).hexdigest())\n"
+        "    print(kind, hashlib.sha256(lower(kind, 'bfloat16', Shape(3, 70, 4, 6, 2, 30)).hlo).hexdigest())\n"
     )
     outputs = []
     for seed in ("0", "77"):
@@ -128,7 +129,7 @@ def test_the_bytes_are_the_same_in_another_process() -> None:
 
 
 def test_the_text_is_the_golden_one(pytestconfig: pytest.Config) -> None:
-    text = xla.text(lower("greedy", "bfloat16", Shape(2, 70, 3)).proto)
+    text = xla.text(lower("greedy", "bfloat16", Shape(2, 70, 3)).hlo)
     if pytestconfig.getoption("--update-golden"):
         GOLDEN.write_text(text, "utf-8")
     assert text == GOLDEN.read_text("utf-8")
@@ -139,24 +140,24 @@ def test_64_bit_ids_and_other_operators_are_refused() -> None:
 
     raw = serialized(jax.numpy.sort)
     assert max(item.identifier for item in instructions(raw)) > LARGEST_ID
-    with pytest.raises(SchemacError, match="holds field 60 of instruction `sort`"):
+    with pytest.raises(TargetError, match="holds field 60 of instruction `sort`"):
         canonical(raw, "sort", ("values",))
-    with pytest.raises(SchemacError, match="`exponential`: the operator is not among"):
+    with pytest.raises(TargetError, match="`exponential`: the operator is not among"):
         check_operators(canonical(serialized(jax.lax.exp), "exponential", ("values",)))
-    with pytest.raises(SchemacError, match="needs more than 32 bits"):
+    with pytest.raises(TargetError, match="needs more than 32 bits"):
         check_operators(serialized(jax.lax.neg))
-    with pytest.raises(SchemacError, match="element type 15"):
+    with pytest.raises(TargetError, match="element type 15"):
         check_operators(canonical(serialized(jax.lax.neg, "complex64"), "double", ("values",)))
 
 
 def test_what_is_no_module_is_refused() -> None:
-    module = lower("mask", "float32", Shape(3, 70, 4)).proto
+    module = lower("mask", "float32", Shape(3, 70, 4)).hlo
     for damaged in (module[:-1], module[: len(module) // 2], b"\xff" * 40, b"\x0b"):
-        with pytest.raises(SchemacError, match="not an HLO module"):
+        with pytest.raises(TargetError, match="not an HLO module"):
             instructions(damaged)
 
 
 def test_an_input_that_no_output_needs_keeps_its_place() -> None:
     for module in every_module():
-        parameters = [item.name for item in instructions(module.proto) if item.opcode == "parameter"]
+        parameters = [item.name for item in instructions(module.hlo) if item.opcode == "parameter"]
         assert {tensor.name for tensor in module.inputs} <= set(parameters)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from schemac.errors import SchemacError
+from schemac.errors import TargetError
 
 #: (field number, wire type, value): an int for varints, else the bytes.
 Field = tuple[int, int, "int | bytes"]
@@ -67,7 +67,7 @@ def canonical(module: bytes, name: str, inputs: tuple[str, ...]) -> bytes:
         inputs: the names of the entry computation's parameters, in order.
 
     Raises:
-        SchemacError: the module holds a field that is none of the known ones.
+        TargetError: the module holds a field that is none of the known ones.
     """
     fields = list(_fields(module))
     entry = next(int(value) for number, _, value in fields if number == _ENTRY_ID)
@@ -171,7 +171,7 @@ def _element_types(shape: bytes) -> Iterator[int]:
 def _refuse(where: str, number: int, value: int | bytes) -> None:
     if value in {0, b""}:
         return  # a default: says nothing
-    raise SchemacError(
+    raise TargetError(
         f"the lowered module holds field {number} of {where}, which no module of this project needs",
         hint="install the version of jax that the extra `neuron` pins",
     )
@@ -194,9 +194,9 @@ def _fields(data: bytes) -> Iterator[Field]:
         elif kind in {_FIXED64, _FIXED32}:
             size = 8 if kind == _FIXED64 else 4
         else:
-            raise SchemacError(f"not an HLO module: wire type {kind}")
+            raise TargetError(f"not an HLO module: wire type {kind}")
         if at + size > end:
-            raise SchemacError("not an HLO module: truncated")
+            raise TargetError("not an HLO module: truncated")
         yield number, kind, data[at : at + size]
         at += size
 
@@ -205,7 +205,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise SchemacError("not an HLO module: truncated")
+            raise TargetError("not an HLO module: truncated")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
@@ -260,5 +260,5 @@ def _number(parts: list[Field], number: int) -> int:
 
 def _bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise SchemacError("not an HLO module: a number where a message belongs")
+        raise TargetError("not an HLO module: a number where a message belongs")
     return value

@@ -17,7 +17,8 @@ from typing import Any
 
 from schemac.codegen.neuron.hlo_proto import canonical
 from schemac.codegen.neuron.operators import check_operators
-from schemac.errors import SchemacError
+from schemac.errors import TargetError
+from schemac_runtime.neuron.modules import NeuronModule, Tensor
 
 #: The computations, and what each of them takes and gives.
 KINDS = ("mask", "greedy", "step")
@@ -53,37 +54,6 @@ class Shape:
         return (self.vocab_size + 31) // 32
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """An input or output: its name, NumPy dtype (``bfloat16`` beside NumPy's own) and sizes."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class HloModule:
-    """One lowered computation.
-
-    Attributes:
-        name: such as ``greedy_b4_bfloat16``.
-        kind: one of `KINDS`.
-        dtype: of the logits.
-        shape: the sizes it was lowered for.
-        inputs, outputs: in order.
-        proto: the serialized `HloModuleProto`.
-    """
-
-    name: str
-    kind: str
-    dtype: str
-    shape: Shape
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    proto: bytes
-
-
 def signature(kind: str, dtype: str, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The inputs and outputs of a computation, in order."""
     rows, batch = shape.batch, (shape.batch,)
@@ -104,16 +74,16 @@ def signature(kind: str, dtype: str, shape: Shape) -> tuple[tuple[Tensor, ...], 
     return (logits, states, left, flags, arena, *tables), (Tensor("token_ids", "int32", batch), states, left, flags)
 
 
-def lower(kind: str, dtype: str, shape: Shape) -> HloModule:
+def lower(kind: str, dtype: str, shape: Shape) -> NeuronModule:
     """Lower one computation for one shape.
 
     Raises:
-        SchemacError: jax is missing or another version, or the result is not what Neuron takes.
+        TargetError: jax is missing or another version, or the result is not what Neuron takes.
     """
     if kind not in KINDS or dtype not in DTYPES:
-        raise SchemacError(f"there is no computation {kind!r} for {dtype!r} logits")
+        raise TargetError(f"there is no computation {kind!r} for {dtype!r} logits")
     if max(shape.class_tables * shape.vocab_size, shape.following, shape.rows) >= 1 << 31:
-        raise SchemacError("tables of 2^31 entries cannot be indexed with 32 bits")
+        raise TargetError("tables of 2^31 entries cannot be indexed with 32 bits")
     jax = _jax()
     inputs, outputs = signature(kind, dtype, shape)
     computations: dict[str, Callable[..., Any]] = {"mask": _mask, "greedy": _greedy, "step": _step}
@@ -123,14 +93,14 @@ def lower(kind: str, dtype: str, shape: Shape) -> HloModule:
     proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     module = canonical(proto, name, tuple(tensor.name for tensor in inputs))
     check_operators(module)
-    return HloModule(name, kind, dtype, shape, inputs, outputs, module)
+    return NeuronModule(name, kind, dtype, shape.batch, inputs, outputs, module)
 
 
 def _jax() -> Any:
     try:
         import jax
     except ImportError:
-        raise SchemacError("a Neuron target needs jax", hint="pip install 'schemac[neuron]'") from None
+        raise TargetError("a Neuron target needs jax", hint="pip install 'schemac[neuron]'") from None
     return jax
 
 

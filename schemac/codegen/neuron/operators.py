@@ -9,7 +9,7 @@ opcodes. A module with any other operator is refused at compile time and never s
 from __future__ import annotations
 
 from schemac.codegen.neuron.hlo_proto import instructions
-from schemac.errors import SchemacError
+from schemac.errors import TargetError
 
 #: HLO opcode -> its name in AWS's list.
 SUPPORTED = {
@@ -45,17 +45,17 @@ def check_operators(module: bytes) -> None:
     """Refuse a serialized `HloModuleProto` that the Neuron compiler is not documented to take.
 
     Raises:
-        SchemacError: an operator, an element type or an instruction id is outside what is documented.
+        TargetError: an operator, an element type or an instruction id is outside what is documented.
     """
     for instruction in instructions(module):
         if instruction.opcode not in SUPPORTED and instruction.opcode not in STRUCTURE:
-            raise SchemacError(
+            raise TargetError(
                 f"the operator is not among those that Neuron is documented to support: {instruction.name}",
                 construct=instruction.opcode,
                 hint="install the version of jax that the extra `neuron` pins",
             )
         for number in instruction.element_types:
             if number not in ELEMENT_TYPES:
-                raise SchemacError(f"{instruction.name} has element type {number}, which no Neuron module may use")
+                raise TargetError(f"{instruction.name} has element type {number}, which no Neuron module may use")
         if not 0 < instruction.identifier <= LARGEST_ID:
-            raise SchemacError(f"{instruction.name} has the id {instruction.identifier}, which needs more than 32 bits")
+            raise TargetError(f"{instruction.name} has the id {instruction.identifier}, which needs more than 32 bits")

@@ -1,41 +1,51 @@
 """Targets: what a package holds for particular machines beside the tables that every machine can use.
 
-A target is named ``family:machine``. A family is one entry in `FAMILIES`; its module must be cheap to import, so
-compilers are imported in the functions that run them.
+A target is named ``family:machine``; options may follow, as in ``neuron:trn1,batch=1+8,dtype=float32``. A family is
+one entry in `FAMILIES`; its module must be cheap to import, so compilers are imported in the functions that run them.
 """
 
 from __future__ import annotations
 
 from schemac.codegen.targets.family import Family
+from schemac.codegen.targets.neuron import NEURON
 from schemac.codegen.targets.triton import TRITON
 from schemac.errors import TargetError
 from schemac_runtime.program import Program
 from schemac_runtime.targets import TARGET_NAME, TargetArtifact
 
 #: The families by prefix.
-FAMILIES: dict[str, Family] = {family.prefix: family for family in (TRITON,)}
+FAMILIES: dict[str, Family] = {family.prefix: family for family in (TRITON, NEURON)}
 
 
-def family_of(target: str) -> Family:
-    """The family that a target belongs to.
+def split_target(target: str) -> tuple[str, dict[str, str]]:
+    """The name of a target, and the options that follow it.
 
     Raises:
-        TargetError: there is none.
+        TargetError: there is no such target, or it has no such option.
     """
-    family = FAMILIES.get(target.partition(":")[0])
-    if family is None or not TARGET_NAME.match(target):
+    name, *texts = target.split(",")
+    family = FAMILIES.get(name.partition(":")[0])
+    if family is None or not TARGET_NAME.match(name):
         known = ", ".join(f"{f.prefix}:{'|'.join(f.machines)}" for f in FAMILIES.values())
-        raise TargetError(f"there is no target {target!r}", construct="--target", hint=f"known: {known}")
-    return family
+        raise TargetError(f"there is no target {name!r}", construct="--target", hint=f"known: {known}")
+    options = {}
+    for text in texts:
+        option, equals, value = text.partition("=")
+        if option not in family.options or not equals:
+            known = f"known: {', '.join(family.options)}" if family.options else f"{family.prefix} has none"
+            raise TargetError(f"{name} has no option {text!r}", construct="--target", hint=known)
+        options[option] = value
+    return name, options
 
 
 def build_target(target: str, program: Program) -> TargetArtifact:
-    """What a package is to hold for a target and a linked program.
+    """What a package is to hold for a target, options included, and a linked program.
 
     Raises:
         TargetError: the target is unknown, or its compiler is missing or fails.
     """
-    return family_of(target).build(target, program)
+    name, options = split_target(target)
+    return FAMILIES[name.partition(":")[0]].build(name, program, **options)
 
 
 def check_target(artifact: TargetArtifact) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from schemac_runtime.program import Program
 from schemac_runtime.targets import TargetArtifact
 
 
@@ -16,16 +15,18 @@ class Family:
     Attributes:
         prefix: the part of a target's name before the colon.
         machines: names after the colon that are known to work, for messages and documents.
-        build: (target, program) to what the package is to hold for them. The same arguments give the same bytes in
-            every process. Raises `TargetError` if the machine is unknown or a compiler is missing. What it returns
-            need not depend on the program: equal blobs are stored once in a package.
+        build: (target, program, options by name) to what the package is to hold for them. The same arguments give
+            the same bytes in every process. Raises `TargetError` if the machine is unknown or a compiler is missing.
+            What it returns need not depend on the program: equal blobs are stored once in a package.
         check: raises `PackageError` if an artifact that was read from a package is not one that `build` can have made;
             digests have been checked.
         describe: one line for `schemac inspect`.
+        options: the names that may stand behind a target, as in ``neuron:trn1,batch=8``; `build` gets their texts.
     """
 
     prefix: str
     machines: tuple[str, ...]
-    build: Callable[[str, Program], TargetArtifact]
+    build: Callable[..., TargetArtifact]
     check: Callable[[TargetArtifact], None]
     describe: Callable[[TargetArtifact], str]
+    options: tuple[str, ...] = ()
