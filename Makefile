@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint format determinism clean
+.PHONY: help demo test test-neuron lint format determinism clean
 
 help:  ## Show what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -27,6 +27,17 @@ demo: $(VENV)/demo.stamp  ## Compile an example for a real tokenizer, sample fro
 test: $(VENV)/test.stamp  ## Run the tests; PYTEST_ARGS="-m 'not slow'" for the quick ones
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+# torch and jax are large, and these tests need nothing else: an environment of their own.
+NEURON_VENV := $(VENV)-neuron
+
+$(NEURON_VENV)/test.stamp: pyproject.toml
+	$(PYTHON) -m venv $(NEURON_VENV) || { rm -rf $(NEURON_VENV); exit 1; }
+	$(NEURON_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-neuron]'
+	@touch $@
+
+test-neuron: $(NEURON_VENV)/test.stamp  ## Run the tests of the Neuron targets, which need torch and jax
+	$(NEURON_VENV)/bin/python -m pytest tests/neuron $(PYTEST_ARGS)
+
 lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -38,4 +49,4 @@ determinism: $(VENV)/test.stamp  ## Compile twice in fresh processes and compare
 	@PATH="$(abspath $(BIN)):$$PATH" sh tests/determinism.sh
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) build
+	rm -rf $(VENV) $(NEURON_VENV) build
