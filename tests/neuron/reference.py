@@ -69,15 +69,15 @@ def random_tables(rng: np.random.Generator, rows: int, size: int, states: int, k
 def step(
     logits: Array, states: Int32, left: Int32, flags: Int32, tables: Tables
 ) -> tuple[Int32, Int32, Int32, Int32]:
-    tokens = greedy(logits, tables.info[states, 0], tables.arena)
+    tokens = greedy(logits, tables.info[states.clip(0, len(tables.info) - 1), 0], tables.arena)
     states, left, flags = states.copy(), left.copy(), flags.copy()
     for index, token in enumerate(tokens.tolist()):
-        _, table, _, _ = tables.info[states[index]].tolist()
         tokens[index] = -1
         if flags[index] & 2:
             continue
         after = -1
-        if token >= 0:
+        if token >= 0 and 0 <= states[index] < len(tables.info):
+            table = tables.info[states[index], 1]
             kind = tables.token_class[table * logits.shape[1] + token]
             after = int(tables.following[tables.start[states[index]] + kind])
         if after < 0 or tables.info[after, 2] >= left[index]:

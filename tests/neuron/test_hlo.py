@@ -15,6 +15,7 @@ from schemac.codegen.neuron.hlo_proto import canonical, instructions
 from schemac.codegen.neuron.lowering import DTYPES, KINDS, Shape, lower
 from schemac.codegen.neuron.operators import LARGEST_ID, STRUCTURE, SUPPORTED, check_operators
 from schemac.errors import TargetError
+from schemac_runtime.kernels import reference as kernels
 from schemac_runtime.neuron.modules import NeuronModule
 from tests.neuron import reference, xla
 
@@ -55,12 +56,20 @@ def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
     left, flags, states = (np.zeros(shape.batch, dtype=np.int32) for _ in range(3))
     for turn in range(40):
         if turn % 8 == 0:
-            states = rng.integers(shape.states, size=shape.batch, dtype=np.int32)
+            states = rng.integers(-1, shape.states + 1, size=shape.batch, dtype=np.int32)
             left = rng.integers(0, 12, size=shape.batch, dtype=np.int32)
             flags = rng.choice(np.array([0, 1, 2, 4, 5, 6], dtype=np.int32), shape.batch)
         logits = reference.random_logits(rng, shape.batch, shape.vocab_size, dtype)
         expected = reference.step(logits, states, left, flags, tables)
         for got, wanted in zip(run((logits, states, left, flags, *tables)), expected, strict=True):
+            same(got, wanted)
+        tokens, after, budgets, ends = (np.array(a) for a in (np.full_like(states, -9), states, left, flags))
+        kernels.step_greedy(
+            logits.copy(), tables.arena, tables.info, tables.start.astype(np.int64),
+            tables.token_class.reshape(2, -1), tables.following, after, budgets, tokens, ends, np.zeros_like(states),
+            np.zeros((shape.batch, 1), dtype=np.int32), tables.arena.shape[1],
+        )  # fmt: skip
+        for got, wanted in zip((after, budgets, ends), expected[1:], strict=True):  # the kernels' oracle agrees
             same(got, wanted)
         _, states, left, flags = expected
 
@@ -161,3 +170,32 @@ def test_an_input_that_no_output_needs_keeps_its_place() -> None:
     for module in every_module():
         parameters = [item.name for item in instructions(module.hlo) if item.opcode == "parameter"]
         assert {tensor.name for tensor in module.inputs} <= set(parameters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_computation_in_torch_gives_the_same(kind: str) -> None:
+    torch = pytest.importorskip("torch", reason="not run: needs torch (make test-neuron)")
+    from schemac_runtime.neuron.traced import TRACED
+
+    shape = Shape(16, 70, 11, 7, 2, 35)
+    module = lower(kind, "float32", shape)
+    run, traced, rng = xla.load(module.hlo), TRACED[kind](), np.random.default_rng(KINDS.index(kind))
+    for turn in range(30):
+        tables = reference.random_tables(rng, shape.rows, shape.vocab_size, shape.states, 5)
+        values = {
+            "logits": reference.random_logits(rng, shape.batch, shape.vocab_size, "float32"),
+            "mask_rows": rng.integers(-1, shape.rows + 1, size=shape.batch, dtype=np.int32),
+            "arena": tables.arena,
+            "states": rng.integers(-1, shape.states + 1, size=shape.batch, dtype=np.int32),
+            "tokens_left": rng.integers(0, 9, size=shape.batch, dtype=np.int32),
+            "flags": rng.integers(0, 8, size=shape.batch, dtype=np.int32),
+            "state_info": tables.info, "state_start": tables.start, "token_class": tables.token_class,
+            "following": tables.following,
+        }  # fmt: skip
+        inputs = [values[tensor.name] for tensor in module.inputs]
+        outputs = traced(*map(torch.from_numpy, inputs))
+        for got, wanted, tensor in zip(
+            outputs if kind == "step" else [outputs], run(inputs), module.outputs, strict=True
+        ):
+            assert (str(got.dtype), tuple(got.shape)) == (f"torch.{tensor.dtype}", tensor.shape), turn
+            same(got.numpy(), wanted)

@@ -11,11 +11,8 @@ from types import MappingProxyType
 
 import torch
 
+from schemac_runtime.kernels.table import CLASSES, ENDED, FAILED, MAY_END, NEED, ROW
 from schemac_runtime.neuron.sampler import expand_rows, select_greedy
-
-#: The columns of `state_info` and the bits of `flags`, see `schemac.codegen.neuron.lowering`.
-_ROW, _CLASSES, _NEED = 0, 1, 2
-_ENDED, _FAILED = 2, 4
 
 
 class Mask(torch.nn.Module):
@@ -43,18 +40,20 @@ class Step(torch.nn.Module):
         following: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
         """One greedy step of every row."""
-        here = state_info.index_select(0, states)
+        states_there = (states >= 0) & (states < len(state_info))
+        inside = states.clamp(0, len(state_info) - 1)
+        here = state_info.index_select(0, inside)
         size = logits.shape[1]
-        token = select_greedy(logits, expand_rows(arena, here[:, _ROW], size))[0]
-        symbol = token_class.index_select(0, here[:, _CLASSES] * size + token.clamp(min=0))
-        after = following.index_select(0, state_start.index_select(0, states) + symbol)
-        need = state_info.index_select(0, after.clamp(min=0))[:, _NEED]
-        going = torch.bitwise_and(flags, _ENDED) == 0
+        token = select_greedy(logits, expand_rows(arena, here[:, ROW], size))[0]
+        symbol = token_class.index_select(0, here[:, CLASSES] * size + token.clamp(min=0))
+        after = following.index_select(0, state_start.index_select(0, inside) + symbol)
+        need = state_info.index_select(0, after.clamp(min=0))[:, NEED]
+        going = torch.bitwise_and(flags, ENDED) == 0
         good = (token >= 0) & (after >= 0) & (need < tokens_left)
-        live = going & good
-        failed = torch.bitwise_and(flags, _FAILED)
-        ends = (need == 1).to(torch.int32) + (need == 0).to(torch.int32) * _ENDED
-        unfit = torch.where(going, flags - failed + _FAILED, flags)
+        live = going & good & states_there
+        failed = torch.bitwise_and(flags, FAILED)
+        ends = torch.where(need == 0, ENDED, torch.where(need == 1, MAY_END, 0)).to(torch.int32)
+        unfit = torch.where(going, flags - failed + FAILED, flags)
         return (
             torch.where(live, token, -1),
             torch.where(live, after, states),

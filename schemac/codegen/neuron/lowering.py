@@ -6,7 +6,7 @@ address different dimensions, and a reduction computes a minimum or maximum from
 logit is found by two plain reductions and not by the pairwise one of `jax.lax.argmax`.
 
 Shapes: B rows of logits, V of them in a row, R mask rows of W = ceil(V / 32) words; for `step` also N states, K class
-tables, F entries of next states. What the tables mean is said in `schemac_runtime.device.tables`.
+tables, F entries of next states. `schemac_runtime.kernels.reference` says what the tables hold.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from typing import Any
 from schemac.codegen.neuron.hlo_proto import canonical
 from schemac.codegen.neuron.operators import check_operators
 from schemac.errors import TargetError
+from schemac_runtime.kernels.table import CLASSES, ENDED, FAILED, INFO, MAY_END, NEED, ROW
 from schemac_runtime.neuron.modules import NeuronModule, Tensor
 
 #: The computations, and what each of them takes and gives.
 KINDS = ("mask", "greedy", "step")
-#: The columns of `state_info`: mask row, class table, tokens needed to finish, most tokens needed after one more.
-ROW, CLASSES, NEED, INFO = 0, 1, 2, 4
-#: The bits of `flags`.
-MAY_END, ENDED, FAILED = 1, 2, 4
 #: Types of logits: name here and in NumPy -> XLA.
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -137,12 +134,11 @@ def _step(
     need = _column(lax, _gather(lax, info, lax.max(after, zero)), NEED)
     going = lax.eq(lax.bitwise_and(flags, _full_like(lax, flags, ENDED)), zero)
     good = lax.bitwise_and(lax.bitwise_and(lax.ge(token, zero), lax.ge(after, zero)), lax.lt(need, left))
-    live = lax.bitwise_and(going, good)
+    known_state = lax.bitwise_and(lax.ge(states, zero), lax.lt(states, _full_like(lax, states, shape.states)))
+    live = lax.bitwise_and(lax.bitwise_and(going, good), known_state)
     failed = lax.bitwise_and(flags, _full_like(lax, flags, FAILED))
-    ends = lax.add(
-        lax.convert_element_type(lax.eq(need, one), "int32"),
-        lax.mul(lax.convert_element_type(lax.eq(need, zero), "int32"), _full_like(lax, need, ENDED)),
-    )
+    ends = lax.select(lax.eq(need, zero), _full_like(lax, need, ENDED), zero)
+    ends = lax.select(lax.eq(need, one), _full_like(lax, need, MAY_END), ends)
     unfit = lax.add(lax.sub(flags, failed), _full_like(lax, flags, FAILED))
     return (
         lax.select(live, token, _full_like(lax, token, -1)),
