@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemac_runtime.registers import Guard
 
@@ -27,11 +27,19 @@ ACTION = "\0"
 
 
 class Graph:
-    """One procedure under construction. Nodes are 0, 1, 2, ...; node 0 is the start."""
+    """One procedure under construction. Nodes are 0, 1, 2, ...; node 0 is the start.
 
-    __slots__ = ("byte_edges", "call_edges", "epsilons", "finals", "token_edges")
+    Attributes:
+        exact: an automaton of the same language, if the whole graph was made from it; passes need not look inside,
+            and its byte edges are made only when somebody does.
+        apart: never copied into callers, because that would multiply it with what stands beside it.
+    """
+
+    __slots__ = ("apart", "byte_edges", "call_edges", "epsilons", "exact", "finals", "token_edges")
 
     def __init__(self) -> None:
+        self.exact: Dfa | None = None
+        self.apart = False
         self.byte_edges: list[list[tuple[int, int, int]]] = [[]]  # per node: (low, high, target), inclusive
         self.epsilons: list[list[int]] = [[]]
         self.call_edges: list[list[tuple[int, int]]] = [[]]  # per node: (procedure, target)
@@ -41,7 +49,18 @@ class Graph:
     start = 0
 
     def __len__(self) -> int:
-        return len(self.byte_edges)
+        return len(self.epsilons)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The byte edges of an exact graph, when they are first asked for."""
+            if name != "byte_edges":
+                raise AttributeError(name)
+            self.byte_edges = [[] for _ in self.epsilons]
+            for state, low, high, target in self.exact.edges():
+                self.byte_edges[2 + state].append((low, high, 2 + target))
+            return self.byte_edges
 
     def node(self) -> int:
         """Add a node."""
@@ -49,7 +68,7 @@ class Graph:
         self.epsilons.append([])
         self.call_edges.append([])
         self.token_edges.append([])
-        return len(self.byte_edges) - 1
+        return len(self.epsilons) - 1
 
     def byte(self, source: int, low: int, high: int, target: int) -> None:
         """Read one byte in ``low..high`` (inclusive)."""
@@ -93,7 +112,7 @@ class Graph:
     def language(self, source: int, dfa: Dfa, target: int | None = None) -> int:
         """Read a text of a byte `Dfa`, copied into this graph; returns the node reached."""
         end = self.node() if target is None else target
-        first, size = len(self.byte_edges), dfa.size
+        first, size = len(self), dfa.size
         for edges in (self.byte_edges, self.epsilons, self.call_edges, self.token_edges):
             edges.extend([] for _ in range(size))
         if size:
@@ -104,6 +123,22 @@ class Graph:
         for state in dfa.accepting_states():
             self.epsilon(first + state, end)
         return end
+
+    @classmethod
+    def of_language(cls, dfa: Dfa) -> Graph:
+        """The graph that reads the texts of a byte `Dfa`. It must not be changed."""
+        graph = cls()
+        end = graph.node()
+        graph.final(end)
+        del graph.byte_edges
+        graph.exact = dfa
+        nothing: list[Any] = []  # shared: the graph must not be changed
+        at_end = [end]
+        ends = [at_end if final else nothing for final in dfa.accepting.tolist()]
+        graph.epsilons = [[2] if dfa.size else [], [], *ends]
+        graph.call_edges = [nothing] * len(graph.epsilons)
+        graph.token_edges = [nothing] * len(graph.epsilons)
+        return graph
 
     def final(self, node: int) -> None:
         """Let the procedure end at `node`."""

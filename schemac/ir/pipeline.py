@@ -5,6 +5,7 @@ The command line, the library and the tests all run `lower`; `schemac compile --
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -102,8 +103,10 @@ def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
     alphabet = without_actions(alphabet)
     sizes = [len(p.accepting) for p in procedures]
     base = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    shifted = [np.where(p.next_state >= 0, p.next_state + base[i], -1) for i, p in enumerate(procedures)]
-    next_state = np.concatenate(shifted).astype(np.int32)
+    next_state = np.concatenate([p.next_state for p in procedures]).astype(np.int32, copy=False)
+    for i, shift in enumerate(base[:-1].tolist()):
+        part = next_state[shift : base[i + 1]]
+        np.add(part, shift, out=part, where=part >= 0)
     calls = np.concatenate(
         [p.call_edges + np.array([base[i], 0, base[i]], dtype=np.int32) for i, p in enumerate(procedures)]
     )
@@ -114,7 +117,7 @@ def assemble(procedures: list[Deterministic], alphabet: Alphabet) -> Automaton:
         acting[actions[:, 0], actions[:, 1]] = actions[:, 2]
     columns = np.ascontiguousarray(np.concatenate([reads, acting]).T)
     groups: dict[bytes, int] = {}
-    merged = [groups.setdefault(column.tobytes(), len(groups)) for column in columns]
+    merged = [groups.setdefault(hashlib.sha256(column.tobytes()).digest(), len(groups)) for column in columns]
     first = [merged.index(group) for group in range(len(groups))]
     total = int(base[-1])
     return Automaton(

@@ -14,12 +14,14 @@ import pytest
 
 from schemac.budget import Budget
 from schemac.errors import BudgetExceeded, EmptyLanguageError
+from schemac.frontend.json_schema import json_schema_module
 from schemac.ir.automaton import Automaton, verify
-from schemac.ir.graph import Module
+from schemac.ir.graph import Module, Procedure
 from schemac.ir.passes.left_recursion import eliminate_left_recursion
-from schemac.ir.passes.trim import drop_unproductive, remove_nullable
+from schemac.ir.passes.trim import copy_graph, drop_unproductive, remove_nullable
 from schemac.ir.pipeline import SYMBOLIC_PASSES, lower
-from schemac.ir.recognizer import Place, Recognizer
+from schemac.ir.printer import print_automaton
+from schemac.ir.recognizer import Place, Recognizer, check
 from tests.oracle.grammars import CONTEXT_FREE, rules
 from tests.oracle.random_modules import LETTERS, TOKENS, random_module
 from tests.oracle.slow import SlowRecognizer
@@ -107,6 +109,32 @@ def test_each_symbolic_pass_keeps_the_language(name: str) -> None:
                 pending += [(one.read(left, bytes([b])), two.read(right, bytes([b])), rest - 1) for b in LETTERS]
                 pending += [(one.read_token(left, t), two.read_token(right, t), rest - 1) for t in TOKENS]
     assert compared or name == "eliminate-left-recursion"
+
+
+def test_graphs_of_automata_take_a_short_way_to_the_same_end() -> None:
+    """Passes need not look into a graph that was made from an automaton; if they do, nothing changes."""
+    schemas = [
+        {"properties": {"a": {"type": "string"}, "b": {"pattern": "^[a-z]{3}é?$"}, "c": {"type": "integer"}}},
+        {"items": {"type": "string", "format": "uri"}, "additionalProperties": {"maxLength": 20, "pattern": "a"}},
+        {"anyOf": [{"type": "string", "maxLength": 60}, {"type": "string", "format": "date"}, {"enum": [1, "a"]}]},
+    ]
+    for schema in schemas:
+        module = json_schema_module(schema)
+        opened = Module(tuple(Procedure(p.name, p.place, copy_graph(p.graph)) for p in module.procedures))
+        assert any(p.graph.exact is not None for p in module.procedures)
+        assert all(p.graph.exact is None for p in opened.procedures)
+        assert print_automaton(lower(module, Budget())[0]) == print_automaton(lower(opened, Budget())[0])
+
+
+def test_large_languages_are_not_copied() -> None:
+    schema = {"properties": {"a": {"pattern": "^[ -~]{2000}$"}, "b": {"pattern": "^([a-f]|é){1500}$"}}}
+    module = json_schema_module(schema)
+    automaton, _ = lower(module, Budget())
+    sizes = Counter(automaton.owner.tolist())
+    assert sorted(sizes.values())[-2] > 1_500
+    assert check(automaton, b'{"a": "' + b"x" * 2_000 + b'"}').accepted
+    assert not check(automaton, b'{"a": "' + b"x" * 2_001 + b'"}').accepted
+    assert check(automaton, ('{"b": "' + "aé" * 750 + '"}').encode()).accepted
 
 
 def test_every_result_meets_the_invariants() -> None:

@@ -19,7 +19,7 @@ from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.partition import Partition
 from schemac.frontend.json_schema.productive import productive_part
 from schemac.frontend.json_schema.strings import Band
-from schemac.frontend.json_schema.text import any_string_body, string_body
+from schemac.frontend.json_schema.text import any_string_body, closed, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
@@ -28,6 +28,9 @@ _CONSTANTS = ((NULL, b"null"), (FALSE_VALUE, b"false"), (TRUE_VALUE, b"true"))
 #: String languages up to this size are written in place; larger ones become procedures that may be shared.
 _SMALL = 40
 _QUOTE = 0x22
+
+#: `ARRAY` or `OBJECT`, a formula about those, and the order of keys if it is given.
+_Frame = tuple[int, int, tuple[str, ...] | None]
 
 
 class Lowering:
@@ -46,10 +49,10 @@ class Lowering:
         self._partition = Partition(types, budget)
         self._builder = ModuleBuilder()
         self._values: dict[Signature, int] = {}
-        self._frames: dict[tuple[int, int], int] = {}
+        self._frames: dict[_Frame, int] = {}
         self._bodies: dict[Band, int] = {}
         self._any_key_rest: int | None = None
-        self._pending: list[tuple[int, Signature | tuple[int, int], str]] = []
+        self._pending: list[tuple[int, Signature | _Frame, str]] = []
         self._languages: set[int] = set()
         self._counted = CountedStrings(lambda name: self._declare(name, "#"), self._define, budget)
 
@@ -68,10 +71,7 @@ class Lowering:
                 if isinstance(subject, Signature):
                     graph = self._value_graph(subject, place)
                 else:
-                    frame = ArrayFrame if subject[0] == ARRAY else ObjectFrame
-                    graph = frame(
-                        self._types, subject[1], self, self._partition, self._layout, self._budget, place
-                    ).graph()
+                    graph = self._frame_graph(subject, place)
             self._builder.define(number, graph)
         return productive_part(self._builder.build(), self._languages)
 
@@ -81,6 +81,10 @@ class Lowering:
         """Read a value that satisfies `formula`."""
         if not self._types.signature(formula).is_empty:
             graph.call(source, self._procedure(formula), target)
+
+    def object_alternative(self, formula: int, names: tuple[str, ...], place: str) -> int:
+        """The procedure that reads what follows the opening brace by `formula`, with the key order `names`."""
+        return self._frame((OBJECT, formula, names), place)
 
     def any_key_rest(self) -> int:
         """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
@@ -105,13 +109,20 @@ class Lowering:
             self._pending.append((number, signature, place))
         return number
 
-    def _frame(self, bit: int, formula: int, place: str) -> int:
-        number = self._frames.get((bit, formula))
+    def _frame(self, frame: _Frame, place: str) -> int:
+        number = self._frames.get(frame)
         if number is None:
-            number = self._declare("array" if bit == ARRAY else "object", place)
-            self._frames[bit, formula] = number
-            self._pending.append((number, (bit, formula), place))
+            number = self._declare("array" if frame[0] == ARRAY else "object", place)
+            self._frames[frame] = number
+            self._pending.append((number, frame, place))
         return number
+
+    def _frame_graph(self, frame: _Frame, place: str) -> Graph:
+        bit, formula, names = frame
+        context = (self._types, formula, self, self._partition, self._layout, self._budget, place)
+        graph = ArrayFrame(*context).graph() if bit == ARRAY else ObjectFrame(*context, names).graph()
+        graph.apart = names is not None
+        return graph
 
     def _body(self, strings: Band, place: str) -> int:
         """The procedure that reads a string behind its opening quotation mark, the closing one included."""
@@ -148,9 +159,8 @@ class Lowering:
     def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
         """A procedure for a language over bytes; `quoted` adds a closing quotation mark, so that it is never empty."""
         number = self._declare(name, place)
-        graph = Graph()
-        graph.final(graph.language(graph.start, language))
-        self._define(number, _closed(graph) if quoted else graph, known=not language.is_empty)
+        graph = Graph.of_language(closed(language) if quoted and not language.is_empty else language)
+        self._define(number, graph, known=not language.is_empty)
         return number
 
     def _define(self, number: int, graph: Graph, known: bool) -> None:
@@ -182,7 +192,7 @@ class Lowering:
             if formula != FALSE:
                 opened = graph.node()
                 graph.byte(graph.start, bracket, bracket, opened)
-                graph.call(opened, self._frame(bit, formula, place), end)
+                graph.call(opened, self._frame((bit, formula, None), place), end)
         return graph
 
 

@@ -22,6 +22,9 @@ from schemac.frontend.json_schema.typed import Types
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph
 
+#: An object has few states if they are at most so many and 40 for each declared key. With more, whatever is tried,
+#: alternatives are written as procedures of their own, if there are any.
+_FEW = 500
 #: A key language with at most so many words is declared word by word.
 _MAX_FINITE_KEYS = 500
 
@@ -31,6 +34,10 @@ class Values(Protocol):
 
     def value(self, graph: Graph, source: int, formula: int, target: int) -> None:
         """Read a value that satisfies the formula."""
+        ...
+
+    def object_alternative(self, formula: int, names: tuple[str, ...], place: str) -> int:
+        """The procedure that reads what follows the opening brace by `formula`, with the key order `names`."""
         ...
 
     def any_key_rest(self) -> int:
@@ -127,6 +134,7 @@ class ObjectFrame:
         layout: whitespace.
         budget: states and branches.
         place: of the schema that the formula comes from, for messages.
+        names: declared keys in order; None takes those of the formula.
     """
 
     def __init__(
@@ -138,14 +146,16 @@ class ObjectFrame:
         layout: Layout,
         budget: Budget,
         place: str,
+        names: Sequence[str] | None = None,
     ) -> None:
+        self._formula = formula
         self._types = types
         self._formulas: Formulas = types.formulas
         self._values = values
         self._layout = layout
         self._budget = budget
         self._place = place
-        names = key_order(self._formulas, formula)
+        names = key_order(self._formulas, formula) if names is None else names
         extra = self._finite_keys(formula, names)
         self._names = (*names, *extra)
         self._index = {name: number for number, name in enumerate(self._names)}
@@ -256,7 +266,13 @@ class ObjectFrame:
         if self._start != Residuals.NEVER:  # reserve for the largest count before anything is counted
             counts = [part[1] for part in self._residuals.nodes[self._start][1] if part[0] in ("min", "max")]
             self._budget.spend("states", max(counts, default=0), place=self._place)
-        states = self._reachable_states()
+        alternatives = self._alternatives()
+        states = self._reachable_states(give_up=bool(alternatives))
+        if states is None:
+            for alternative in alternatives:
+                procedure = self._values.object_alternative(alternative, self._names, self._place)
+                self._graph.call(self._graph.start, procedure, self._end)
+            return self._graph
         tries: dict[tuple[int, int], Trie | None] = {}
         for position, residual in sorted(states, reverse=True):  # a state needs those behind it
             self._budget.check_time(place=self._place)
@@ -273,20 +289,38 @@ class ObjectFrame:
         self._begin(start, 0, self._start, tries[0, self._start])
         return self._graph
 
-    def _reachable_states(self) -> dict[tuple[int, int], None]:
+    def _alternatives(self) -> list[int]:
+        """The formula as its largest choice, with all else that holds in each alternative; empty if there is none."""
+        nodes = self._formulas.nodes
+        node = nodes[self._formula]
+        parts = node[1] if node[0] == "and" else (self._formula,)
+        choices = [part for part in parts if nodes[part][0] == "or"]
+        if not choices:
+            return []
+        choice = max(choices, key=lambda part: len(nodes[part][1]))
+        return [
+            self._formulas.conjunction(alternative if part == choice else part for part in parts)
+            for alternative in nodes[choice][1]
+        ]
+
+    def _reachable_states(self, *, give_up: bool) -> dict[tuple[int, int], None] | None:
         """All states, with alternatives cut so that they exclude each other, unless guessing needs far fewer.
 
         Cutting decides a `oneOf` as early as can be; where many open alternatives have little in common, it goes
         through the sets of those that are left, and following each alternative on its own is better.
+
+        Returns:
+            None if there are many, and `give_up`.
         """
-        few = 500 + 40 * len(self._names)
+        few = _FEW + 40 * len(self._names)
         for cut, limit in ((True, few), (False, few), (True, None)):
+            if limit is None and give_up:
+                break
             self._residuals.cut(cut)
             states = self._explored(limit)
             if states is not None:
-                break
-        assert states is not None
-        return states
+                return states
+        return None
 
     def _explored(self, limit: int | None) -> dict[tuple[int, int], None] | None:
         """All states, or None once they are more than `limit`."""

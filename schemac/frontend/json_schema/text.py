@@ -261,6 +261,18 @@ def string_body(texts: Dfa, budget: Budget | None = None, *, quotes: bool = Fals
     return Dfa.from_table(BYTES, result)
 
 
+def closed(body: Dfa) -> Dfa:
+    """The texts of `body`, which hold no quotation mark, with one behind each."""
+    size, width = body.table.shape
+    columns = body.classes[np.searchsorted(body.starts, np.arange(256), "right") - 1]
+    columns[0x22] = width
+    table = np.full((size + 1, width + 1), -1, np.int32)
+    table[:size, :width] = body.table
+    table[:size, width] = np.where(body.accepting, size, -1)
+    accepting = np.arange(size + 1) == size
+    return Dfa.from_minimal(BYTES, canonical(Table(np.arange(256, dtype=np.int32), columns, table, accepting)))
+
+
 def _stays_minimal(texts: Dfa, ends: IntArray, wide_rows: IntArray, escape_rows: IntArray, table: IntArray) -> bool:
     """Whether the states made from a minimal automaton are pairwise different and live for a simple reason.
 

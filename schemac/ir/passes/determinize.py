@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
+from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph, Module, Procedure
 from schemac_runtime.registers import Guard
 
@@ -45,6 +46,7 @@ class Deterministic:
         accepting: bool [n].
         call_edges: int32 [E, 3] rows (state, procedure, target), sorted.
         guard: what its frames remember.
+        minimal: known to be minimal, and numbered breadth-first.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Deterministic:
     accepting: npt.NDArray[np.bool_]
     call_edges: npt.NDArray[np.int32]
     guard: Guard | None = None
+    minimal: bool = False
 
 
 def module_alphabet(module: Module) -> Alphabet:
@@ -60,7 +63,11 @@ def module_alphabet(module: Module) -> Alphabet:
     intervals: set[tuple[int, int]] = set()
     labels: set[str] = set()
     needed: set[str] = set()
+    exact: list[npt.NDArray[np.bool_]] = []  # the sets of bytes that the automaton of a graph does not tell apart
     for procedure in module.procedures:
+        if procedure.graph.exact is not None:
+            exact.append(_classes(procedure.graph.exact))
+            continue
         for edges in procedure.graph.byte_edges:
             intervals.update((low, high) for low, high, _ in edges)
         for tokens in procedure.graph.token_edges:
@@ -68,18 +75,39 @@ def module_alphabet(module: Module) -> Alphabet:
             needed.update(text for texts, _ in tokens if "" not in texts for text in texts)
     bounds = np.array(sorted(intervals), dtype=np.int32).reshape(-1, 2)
     values = np.arange(256)
-    member = (bounds[:, :1] <= values) & (values <= bounds[:, 1:])  # bool [intervals, 256]
-    columns = np.packbits(member, axis=0).T if len(bounds) else np.zeros((256, 1), np.uint8)
+    member = np.concatenate([(bounds[:, :1] <= values) & (values <= bounds[:, 1:]), *exact])  # bool [sets, 256]
+    columns = np.packbits(member, axis=0).T if len(member) else np.zeros((256, 1), np.uint8)
     _, first, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.uint8)
     rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint8)  # classes in order of their first byte
     return Alphabet(rank[inverse.reshape(-1)], len(first), tuple(sorted(labels)), tuple(sorted(labels - needed)))
 
 
+def _classes(dfa: Dfa) -> npt.NDArray[np.bool_]:
+    """bool [classes, 256]: which bytes are in which class of an automaton."""
+    of_byte = dfa.classes[np.searchsorted(dfa.starts, np.arange(256), "right") - 1]
+    return np.asarray(of_byte == np.arange(dfa.table.shape[1])[:, None])
+
+
 def determinize(module: Module, alphabet: Alphabet, budget: Budget) -> list[Deterministic]:
     """Make every procedure deterministic. The budget `states` is charged to the procedure's place."""
     symbols = _SymbolCache(alphabet)
-    return [_determinize(p, symbols, alphabet.size, budget) for p in module.procedures]
+    return [
+        _determinize(p, symbols, alphabet.size, budget)
+        if p.graph.exact is None
+        else _from_dfa(p, p.graph.exact, alphabet, budget)
+        for p in module.procedures
+    ]
+
+
+def _from_dfa(p: Procedure, dfa: Dfa, alphabet: Alphabet, budget: Budget) -> Deterministic:
+    budget.spend("states", dfa.size, place=p.place)
+    next_state = np.full((dfa.size, alphabet.size), -1, dtype=np.int32)
+    _, byte = np.unique(alphabet.byte_class, return_index=True)  # one of each class
+    next_state[:, : alphabet.byte_classes] = dfa.table[:, dfa.classes[np.searchsorted(dfa.starts, byte, "right") - 1]]
+    return Deterministic(
+        p.name, p.place, next_state, dfa.accepting, np.zeros((0, 3), dtype=np.int32), p.guard, minimal=True
+    )
 
 
 class _SymbolCache:

@@ -17,6 +17,8 @@ from schemac.ir.passes.trim import copy_graph
 DENSE_BYTES = 100
 #: Copies of a procedure may cost this many node-bytes in all, see `_weight`.
 COPY_LIMIT = 8_000
+#: Larger languages stay procedures even if they are used once: they are minimal as they are, and nothing is won.
+LARGE_LANGUAGE = 1_000
 
 
 def inline_calls(module: Module, budget: Budget) -> Module:
@@ -27,7 +29,9 @@ def inline_calls(module: Module, budget: Budget) -> Module:
         return module
     return Module(
         tuple(
-            p if copied[number] else replace(p, graph=_spliced(graphs, number, copied, budget, p.place))
+            p
+            if copied[number] or p.graph.exact is not None
+            else replace(p, graph=_spliced(graphs, number, copied, budget, p.place))
             for number, p in enumerate(module.procedures)
         )
     )
@@ -47,6 +51,10 @@ def _choose(graphs: list[Graph], guarded: list[bool]) -> list[bool]:
     weights: dict[int, int] = {}  # of procedures done, copies included
     dense = [False] * len(graphs)
     for number in _callees_first(graphs):
+        graph = graphs[number]
+        if graph.apart or (graph.exact is not None and graph.exact.size > LARGE_LANGUAGE):
+            weights[number], dense[number] = len(graph), True
+            continue
         weight, dense[number] = _weight(graphs[number])
         recursive = False
         for calls in graphs[number].call_edges:

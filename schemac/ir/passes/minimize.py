@@ -39,6 +39,8 @@ def minimize(procedures: list[Deterministic], budget: Budget) -> list[Determinis
 
 
 def _minimize(p: Deterministic, budget: Budget) -> Deterministic:
+    if p.minimal:
+        return p
     source, symbol = np.nonzero(p.next_state >= 0)
     target = p.next_state[source, symbol]
     calls = p.call_edges

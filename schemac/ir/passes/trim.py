@@ -52,6 +52,10 @@ def remove_nullable(module: Module) -> Module:
         return module
     procedures = []
     for number, procedure in enumerate(module.procedures):
+        calls_nullable = any(nullable[callee] for calls in procedure.graph.call_edges for callee, _ in calls)
+        if not calls_nullable and not (nullable[number] and number in called):
+            procedures.append(procedure)
+            continue
         graph = copy_graph(procedure.graph)
         for node, calls in enumerate(graph.call_edges):
             for callee, target in calls:
@@ -79,10 +83,10 @@ def productive_procedures(module: Module) -> list[bool]:
 
 def _least_fixpoint(module: Module, *, ignore_bytes: bool) -> list[bool]:
     """Per procedure: can it reach a final node? With `ignore_bytes`, without reading a byte or a token."""
-    holds = [False] * len(module.procedures)
+    holds = [_exact_holds(p.graph, ignore_bytes=ignore_bytes) for p in module.procedures]
     waiting: list[list[tuple[int, int]]] = [[] for _ in module.procedures]  # callee -> (caller, return node)
     reached = [bytearray(len(p.graph)) for p in module.procedures]
-    stack = [(number, 0) for number in range(len(module.procedures))]
+    stack = [(number, 0) for number, p in enumerate(module.procedures) if p.graph.exact is None]
     while stack:
         number, node = stack.pop()
         if reached[number][node]:
@@ -103,9 +107,17 @@ def _least_fixpoint(module: Module, *, ignore_bytes: bool) -> list[bool]:
     return holds
 
 
+def _exact_holds(graph: Graph, *, ignore_bytes: bool) -> bool:
+    """The answer of `_least_fixpoint` for a graph that was made from an automaton; False for others."""
+    if graph.exact is None:
+        return False
+    return graph.exact.accepts(()) if ignore_bytes else not graph.exact.is_empty
+
+
 def copy_graph(graph: Graph) -> Graph:
-    """A graph of its own with the same nodes and edges."""
+    """A graph of its own with the same nodes and edges, to be changed."""
     copy = Graph()
+    copy.apart = graph.apart
     copy.byte_edges = [list(edges) for edges in graph.byte_edges]
     copy.epsilons = [list(edges) for edges in graph.epsilons]
     copy.call_edges = [list(edges) for edges in graph.call_edges]
@@ -124,9 +136,11 @@ def _without_calls(graph: Graph, keep: list[bool]) -> Graph:
 
 def _renumbered(graph: Graph, number: dict[int, int]) -> Graph:
     """The graph with other procedure numbers; the rest is shared, since passes leave graphs as they are."""
+    if graph.exact is not None:
+        return graph
     copy = Graph()
     copy.byte_edges, copy.epsilons, copy.token_edges = graph.byte_edges, graph.epsilons, graph.token_edges
-    copy.finals = graph.finals
+    copy.finals, copy.apart = graph.finals, graph.apart
     copy.call_edges = [[(number[callee], target) for callee, target in calls] for calls in graph.call_edges]
     return copy
 
