@@ -36,7 +36,7 @@ $(NEURON_VENV)/test.stamp: pyproject.toml
 	@touch $@
 
 test-neuron: $(NEURON_VENV)/test.stamp  ## Run the tests of the Neuron targets, which need torch and jax
-	$(NEURON_VENV)/bin/python -m pytest tests/neuron $(PYTEST_ARGS)
+	$(NEURON_VENV)/bin/python -m pytest tests/neuron tests/docs/test_docs.py::test_torch_examples_run $(PYTEST_ARGS)
 
 lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check .

@@ -31,6 +31,10 @@ TEXTS = {name: (ROOT / name).read_text("utf-8") for name in DOCUMENTS}
 EXACT = ("--emit", "schemac check", "error:", "accepted")
 
 
+#: Command lines of other programs, which have options of their own.
+FOREIGN = re.compile(r"^ +(?:(?:python -m )?pip|neuronx-cc) .*", re.MULTILINE)
+
+
 class Block(NamedTuple):
     kind: str
     text: str
@@ -143,7 +147,7 @@ OPTIONS = {name: options_of(command) for name, command in commands.commands.item
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_options_exist(name: str) -> None:
-    text = TEXTS[name].replace("\\\n", " ")
+    text = FOREIGN.sub("", TEXTS[name].replace("\\\n", " "))
     elsewhere = set(re.findall(r'"(--[a-z-]+)"', (ROOT / "tests" / "conftest.py").read_text("utf-8")))
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         source = ROOT / f"{module.replace('.', '/')}.py"
