@@ -34,6 +34,8 @@ ENDED: Configurations = ()
 _NO_BITMASK = object()
 #: A mask with more operations than this is written out where it becomes a part of others.
 _LONG_MASK = 4
+#: Deeper stacks are not worth looking a mask up by.
+_LONG_PLACE = 24
 #: How many readings below the top of a stack a matcher remembers.
 _REMEMBERED = 50_000
 
@@ -117,6 +119,27 @@ class Matcher:
         except IndexError:
             raise MatcherError(f"there is no row {row} in a mask of {len(rows)} rows") from None
         self._bitmask, self._row, self._out = bitmask, row, out
+
+    def place(self, budget: int | None = None) -> tuple[int, ...] | None:
+        """Where the text stands, for caches that many matchers share; None where that is no short answer.
+
+        Matchers of one program with the same stop ids and equal places allow the same tokens. None too where a budget
+        of so many tokens, see `fill_bitmask`, takes some of them away.
+        """
+        if type(self) is not Matcher:  # a subclass knows more of a text than its configurations
+            return None
+        if self._now is ENDED:
+            return (-1,)
+        if len(self._now) != 1:
+            return None
+        state, stack = self._now[0]
+        if budget is not None and self._reach(state, stack) > budget - 2:
+            return None
+        path = [state]
+        while stack.parent is not None and len(path) <= _LONG_PLACE:
+            path.append(stack.ret)
+            stack = stack.parent
+        return tuple(path) if stack.ret == EMPTY_STACK else None
 
     def tokens_needed(self) -> int:
         """How many tokens suffice to finish the text from here, the stop token included; 0 after it.

@@ -41,3 +41,16 @@ def test_random_calls_of_every_kernel() -> None:
 @pytest.mark.slow
 def test_ten_thousand_random_calls() -> None:
     run_cases(5000, [2, 3])
+
+
+@pytest.mark.slow
+def test_the_device_runtime_with_interpreted_kernels() -> None:
+    """Batches, shards, steps and decoding as in their own tests, with the kernels in the place of torch operations."""
+    pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime")))}
+    chosen = [f"tests/device/test_{name}.py" for name in ("masks", "stepper")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
+        cwd=ROOT, env=environment, text=True, capture_output=True, timeout=1500, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]

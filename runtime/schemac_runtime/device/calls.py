@@ -97,7 +97,8 @@ def _contiguous(tensor: Tensor) -> bool:
 def _logits(logits: Tensor) -> tuple[str, int, int, int]:
     """(dtype, rows, columns, stride of a row); the columns of a row must lie side by side."""
     kind = LOGITS_DTYPES.get(dtype_name(logits))
-    if kind is None or len(logits.shape) != 2 or (logits.shape[1] > 1 and logits.stride(1) != 1):
+    shape = tuple(logits.shape)
+    if kind is None or len(shape) != 2 or (shape[0] > 0 and shape[1] > 1 and logits.stride(1) != 1):
         raise DeviceError(
             f"expected float32, float16 or bfloat16 [requests, columns] with columns side by side, not "
             f"{dtype_name(logits)} {list(logits.shape)}", construct="logits",
