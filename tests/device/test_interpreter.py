@@ -47,7 +47,8 @@ def test_ten_thousand_random_calls() -> None:
 def test_the_device_runtime_with_interpreted_kernels() -> None:
     """Batches, shards, steps and decoding as in their own tests, with the kernels in the place of torch operations."""
     pytest.importorskip("torch", reason="not run: needs torch, extra torch")
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "runtime")))}
+    path = os.pathsep.join((str(ROOT), str(ROOT / "runtime")))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
     chosen = [f"tests/device/test_{name}.py" for name in ("masks", "stepper")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
