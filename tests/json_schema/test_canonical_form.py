@@ -90,3 +90,12 @@ def test_long_strings_are_counted_in_code_points() -> None:
     counted = recognizer({"type": "string", "minLength": 2_000, "pattern": "^(ab)*$"}).accepts
     assert [counted('"' + "ab" * half + '"') for half in (999, 1000, 1001)] == [False, True, True]
     assert recognizer({"type": "string", "maxLength": 2**31 - 1}).accepts('"' + "x" * 9_000 + '"')
+
+
+def test_quotation_marks_stand_in_every_kind_of_string() -> None:
+    for constraint in ({}, {"minLength": 1}, {"maxLength": 5_000}, {"pattern": "\""}, {"pattern": "^[^x]{3,900}$"}):
+        schema = {"type": "string", **constraint}
+        good = r'"a\"b\\"', r'"\"\"\""', r'"\"b\"\n"'
+        assert texts(schema, *good, r'"a\"', r'"a"b"', '"\\"') == list(good)
+        inside = {"properties": {"k": schema, 'q"': schema}, "required": ['q"']}
+        assert texts(inside, *(f'{{"k":{text},"q\\"":{text}}}' for text in good)) != []

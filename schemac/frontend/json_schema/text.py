@@ -262,13 +262,14 @@ def string_body(texts: Dfa, budget: Budget | None = None, *, quotes: bool = Fals
 
 
 def closed(body: Dfa) -> Dfa:
-    """The texts of `body`, which hold no quotation mark, with one behind each."""
+    """The string contents `body`, each with a closing quotation mark. Inside, one stands only behind a backslash."""
     size, width = body.table.shape
     columns = body.classes[np.searchsorted(body.starts, np.arange(256), "right") - 1]
+    escaped = body.table[:, columns[0x22]]
     columns[0x22] = width
     table = np.full((size + 1, width + 1), -1, np.int32)
     table[:size, :width] = body.table
-    table[:size, width] = np.where(body.accepting, size, -1)
+    table[:size, width] = np.where(body.accepting, size, escaped)
     accepting = np.arange(size + 1) == size
     return Dfa.from_minimal(BYTES, canonical(Table(np.arange(256, dtype=np.int32), columns, table, accepting)))
 

@@ -7,7 +7,7 @@ import pytest
 
 from schemac.budget import Budget
 from schemac.errors import BudgetExceeded, SourceError
-from schemac.frontend.json_schema.text import any_string_body, length_language, quoted, spell, string_body
+from schemac.frontend.json_schema.text import any_string_body, closed, length_language, quoted, spell, string_body
 from schemac.ir.charset import BYTES, CODE_POINTS, SCALARS, CharSet
 from schemac.ir.dfa import Dfa
 
@@ -83,6 +83,8 @@ def test_lowering_keeps_texts_and_adds_none(seed: int) -> None:
     assert again == lowered
     mark = Dfa.literal(b'"', BYTES)
     assert literals == mark.concat(lowered).concat(mark)
+    if not lowered.is_empty:
+        assert closed(lowered) == lowered.concat(mark)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,7 @@ def test_unconstrained_strings_have_every_spelling_of_json() -> None:
     for bad in (rb"\ud83d", rb"\ude00", rb"\ud83dx", rb"\ud83d\u0041", rb"\ud83d\ud83d\ude00", rb"\x", rb"\u00g0"):
         assert not accepts(language, bad)
     assert not accepts(language, b"\n")
+    assert closed(language) == language.concat(Dfa.literal(b'"', BYTES))
     rng = random.Random(3)
     for _ in range(200):
         assert accepts(language, body(random_text(rng)))
