@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from schemac.codegen.neuron.neuronx import DEFAULT_TIMEOUT, WAYS, find_compiler
 from schemac.errors import TargetError
 
 if TYPE_CHECKING:
     from schemac.api import Compiled
-
-WAYS = ("auto", "neuronx-cc", "torch-neuronx")
-DEFAULT_TIMEOUT = 1800.0
 
 
 @click.command("neff")
@@ -61,7 +59,6 @@ def neff_command(
     """
     import schemac
     import schemac_runtime
-    from schemac.codegen.neuron.neuronx import find_compiler
     from schemac.codegen.targets.neuron import with_neff
     from schemac_runtime.neuron.modules import neff_blob
 

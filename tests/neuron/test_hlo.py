@@ -14,6 +14,7 @@ import pytest
 from schemac.codegen.neuron.hlo_proto import canonical, instructions
 from schemac.codegen.neuron.lowering import DTYPES, KINDS, Shape, lower
 from schemac.codegen.neuron.operators import LARGEST_ID, STRUCTURE, SUPPORTED, check_operators
+from schemac.codegen.targets.neuron import BATCHES
 from schemac.errors import TargetError
 from schemac_runtime.kernels import reference as kernels
 from schemac_runtime.neuron.modules import NeuronModule
@@ -23,7 +24,8 @@ pytest.importorskip("jax", reason="not run: needs jax, extra neuron (make test-n
 
 
 ROOT = Path(__file__).parent.parent.parent
-SHAPES = [Shape(b, v, 11, 7, 2, 7 * 5) for b in (1, 4, 16) for v in (32, 70, 1000)]
+SIZES = [(batch, size) for batch in BATCHES for size in (32, 70)] + [(1, 1000), (16, 1000)]
+SHAPES = [Shape(batch, size, 11, 7, 2, 7 * 5) for batch, size in SIZES]
 GOLDEN = ROOT / "golden" / "neuron_greedy.hlo"
 
 
@@ -72,6 +74,17 @@ def test_device_steps_equal_the_reference(dtype: str, shape: Shape) -> None:
         for got, wanted in zip((after, budgets, ends), expected[1:], strict=True):  # the kernels' oracle agrees
             same(got, wanted)
         _, states, left, flags = expected
+
+
+@pytest.mark.parametrize("kind", ["mask", "greedy"])
+def test_a_vocabulary_of_a_real_size(kind: str) -> None:
+    shape = Shape(4, 131_072, 32)
+    run, rng = xla.load(lower(kind, "bfloat16", shape).hlo), np.random.default_rng(9)
+    arena = reference.random_arena(rng, shape.rows, shape.vocab_size)
+    for _ in range(3):
+        logits = reference.random_logits(rng, shape.batch, shape.vocab_size, "bfloat16")
+        rows = rng.integers(shape.rows, size=shape.batch, dtype=np.int32)
+        same(run([logits, rows, arena])[0], getattr(reference, kind)(logits, rows, arena))
 
 
 def every_module() -> list[NeuronModule]:

@@ -14,8 +14,9 @@ import pytest
 import schemac
 import schemac_runtime
 from schemac.cli import run
+from schemac.codegen.neuron.lowering import DTYPES
 from schemac.codegen.targets import check_target
-from schemac.codegen.targets.neuron import FEWEST_ROWS, program_rows
+from schemac.codegen.targets.neuron import BATCHES, FEWEST_ROWS, program_rows
 from schemac.errors import PackageError, TargetError
 from schemac_runtime.neuron.modules import hlo_blob, module_for, neff_blob, neuron_modules
 from schemac_runtime.targets import TargetArtifact
@@ -40,23 +41,26 @@ def path(compiled: schemac.Compiled, tmp_path: Path) -> Path:
     return tmp_path / "grammar.pkg"
 
 
-def test_loaded_modules_run_on_xla_and_equal_the_reference(path: Path) -> None:
-    artifact = schemac_runtime.load(path).target("neuron:trn1")
+def test_loaded_modules_run_on_xla_and_equal_the_reference(tmp_path: Path) -> None:
+    linked = schemac.link(schemac.compile('"[a-c]{2,4}x?"', kind="regex"), SMALL)
+    every = "+".join(DTYPES)
+    schemac.save(schemac.add_target(linked, f"neuron:trn1,dtype={every},rows=32,kind=mask+greedy"), tmp_path / "g.pkg")
+    modules = neuron_modules(schemac_runtime.load(tmp_path / "g.pkg").target("neuron:trn1"))
+    assert {(m.kind, m.dtype, m.batch) for m in modules.values()} == {
+        (kind, dtype, batch) for kind in ("mask", "greedy") for dtype in DTYPES for batch in BATCHES
+    }
     rng = np.random.default_rng(0)
-    modules = neuron_modules(artifact)
-    assert {m.kind for m in modules.values()} >= {"mask", "greedy"}
     for module in modules.values():
-        if module.kind == "step":
-            continue
         run_module = xla.load(module.hlo)
         sizes = {tensor.name: tensor.shape for tensor in module.inputs}
         assert sizes == {"logits": (module.batch, 110), "mask_rows": (module.batch,), "arena": (32, 4)}
-        arena = reference.random_arena(rng, 32, 110)
-        logits = reference.random_logits(rng, module.batch, 110, module.dtype)
-        rows = rng.integers(32, size=module.batch, dtype=np.int32)
-        wanted = {"mask": reference.mask, "greedy": reference.greedy}[module.kind](logits, rows, arena)
-        [got] = run_module([logits, rows, arena])
-        np.testing.assert_array_equal(got.astype(np.float64), np.asarray(wanted).astype(np.float64))
+        for _ in range(5):
+            arena = reference.random_arena(rng, 32, 110)
+            logits = reference.random_logits(rng, module.batch, 110, module.dtype)
+            rows = rng.integers(-1, 33, size=module.batch, dtype=np.int32)
+            wanted = {"mask": reference.mask, "greedy": reference.greedy}[module.kind](logits, rows, arena)
+            [got] = run_module([logits, rows, arena])
+            np.testing.assert_array_equal(got.astype(np.float64), np.asarray(wanted).astype(np.float64))
 
 
 def test_the_smallest_batch_that_fits_is_chosen(path: Path) -> None:
