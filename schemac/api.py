@@ -18,7 +18,7 @@ from schemac.codegen.linker import link as link_automaton
 from schemac.codegen.package import automaton_from_arrays, package_bytes, write_package
 from schemac.codegen.targets import build_target, check_target, split_target
 from schemac.errors import LinkError, PackageError, SourceError, TargetError
-from schemac.frontend import KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
+from schemac.frontend import KEY_ORDERS, KINDS, WHITESPACE, SourceOptions, detect_kind, parse_source
 from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.ir.automaton import Automaton
 from schemac.ir.pipeline import PassStatistics, lower
@@ -76,6 +76,7 @@ def compile(
     reasoning: ReasoningPrefix | str | None = None,
     folder: str | os.PathLike[str] | None = None,
     openapi_nullable: bool = False,
+    key_order: str = "schema",
     on_warning: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Lower a source to an automaton.
@@ -92,6 +93,7 @@ def compile(
         reasoning: free text up to an end marker that precedes each text of the source; a string is the end marker.
         folder: where a Lark grammar finds the files that it imports, or None.
         openapi_nullable: ``nullable: true`` beside ``type`` in a JSON Schema allows null too, as in OpenAPI 3.0.
+        key_order: ``schema`` has the keys of JSON objects in the order of the schema, ``any`` in any order, each once.
         on_warning: called for each warning as it is found.
 
     Raises:
@@ -101,6 +103,8 @@ def compile(
         raise SourceError(f"there is no kind {kind!r}", hint="one of " + ", ".join(("auto", *KINDS)))
     if whitespace not in WHITESPACE:
         raise SourceError(f"there is no whitespace policy {whitespace!r}", hint="one of " + ", ".join(WHITESPACE))
+    if key_order not in KEY_ORDERS:
+        raise SourceError(f"there is no key order {key_order!r}", hint="one of " + ", ".join(KEY_ORDERS))
     budget = Budget(limits, timeout)
     text = _source_text(source)
     if kind == "auto":
@@ -122,7 +126,7 @@ def compile(
         inputs[name] = _digest(content)
 
     options = SourceOptions(
-        whitespace, strict, draft, dict(resources or {}), prefix, where, openapi_nullable, on_file
+        whitespace, strict, draft, dict(resources or {}), prefix, where, openapi_nullable, key_order, on_file
     )
     with _paused_collector():
         module = parse_source(text, kind, options, budget, warn)
@@ -132,6 +136,8 @@ def compile(
         shown["reasoning"] = asdict(prefix)
     if openapi_nullable:
         shown["openapi_nullable"] = True
+    if key_order != "schema":
+        shown["key_order"] = key_order
     return Compiled(kind, text, shown, automaton, stats, tuple(warnings), inputs=dict(sorted(inputs.items())))
 
 
@@ -177,6 +183,8 @@ def link(compiled: Compiled, vocabulary: Vocabulary | str, *, limits: Mapping[st
     Raises:
         LinkError, BudgetExceeded, VocabularyError: see `schemac.errors`.
     """
+    if compiled.automaton.guards:
+        raise LinkError("this program keeps registers, which linked programs cannot yet do", construct="guard")
     bound = load_vocabulary(vocabulary) if isinstance(vocabulary, str) else vocabulary
     others = tuple(p for p in compiled.programs if p.fingerprint != bound.fingerprint)
     targets = tuple(t for t in compiled.targets if t.fingerprint != bound.fingerprint)

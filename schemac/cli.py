@@ -32,7 +32,7 @@ from schemac.cli_options import (
     vocab_size_option,
 )
 from schemac.errors import SchemacError, SourceError
-from schemac.frontend import KINDS, WHITESPACE, SourceOptions, parse_source
+from schemac.frontend import KEY_ORDERS, KINDS, WHITESPACE, SourceOptions, parse_source
 from schemac.neff import neff_command
 from schemac.store.command import build_command, store_commands
 
@@ -111,6 +111,13 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
 @vocab_size_option
 @targets_option
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
+@click.option(
+    "--key-order",
+    type=click.Choice(KEY_ORDERS),
+    default="schema",
+    show_default=True,
+    help="Of JSON objects: as the schema has them, or any, each key once.",
+)
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option(
     "--resource",
@@ -149,6 +156,7 @@ def compile_command(
     vocab_size: int | None,
     targets: tuple[str, ...],
     whitespace: str,
+    key_order: str,
     draft: str | None,
     resources: tuple[Path, ...],
     reasoning_end: str | None,
@@ -185,6 +193,7 @@ def compile_command(
             reasoning=reasoning,
             folder=folder,
             openapi_nullable=openapi_nullable,
+            key_order=key_order,
             on_warning=lambda text: say(text, "warning"),
         )
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
@@ -197,7 +206,9 @@ def compile_command(
         _print_statistics(compiled.stats)
     if emit is not None:
         if emit == "ir":
-            options = SourceOptions(whitespace, strict, draft, documents, reasoning, folder, openapi_nullable)
+            options = SourceOptions(
+                whitespace, strict, draft, documents, reasoning, folder, openapi_nullable, key_order
+            )
             module = parse_source(data, compiled.kind, options, Budget(limits, timeout or None), lambda _: None)
             click.echo(print_module(module), nl=False)
         else:

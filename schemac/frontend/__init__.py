@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KINDS = ("json-schema", "regex", "choice", "lark", "gbnf", "structural-tag", "tools")
 #: Where a JSON text may have whitespace, see `docs/json-schema.md`.
 WHITESPACE = ("flexible", "single", "compact")
+#: How the keys of a JSON object come, see `docs/json-schema.md`.
+KEY_ORDERS = ("schema", "any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class SourceOptions:
         reasoning: free text that precedes a text of the source, or None.
         folder: where a Lark grammar finds the files that it imports, or None.
         openapi_nullable: ``nullable`` in a JSON Schema means what OpenAPI 3.0 says.
+        key_order: one of `KEY_ORDERS`.
         on_file: told of each file that an import reads: its path from the folder, and its contents.
     """
 
@@ -45,6 +48,7 @@ class SourceOptions:
     reasoning: ReasoningPrefix | None = None
     folder: Path | None = None
     openapi_nullable: bool = False
+    key_order: str = "schema"
     on_file: Callable[[str, bytes], None] | None = None
 
 
@@ -165,7 +169,12 @@ def _schema_options(options: SourceOptions) -> JsonSchemaOptions:
     from schemac.frontend.json_schema import JsonSchemaOptions
 
     return JsonSchemaOptions(
-        options.whitespace, options.strict, options.draft, options.resources, options.openapi_nullable
+        options.whitespace,
+        options.strict,
+        options.draft,
+        options.resources,
+        options.openapi_nullable,
+        options.key_order,
     )
 
 

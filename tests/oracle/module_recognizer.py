@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from schemac.ir.graph import Module
+from schemac.ir.graph import ACTION, Module
 
 Stack = tuple["int", "int", "Stack"] | None
 Configuration = tuple[int, int, Stack]
@@ -140,6 +140,9 @@ class ModuleRecognizer:
             graph = self._procedures[procedure].graph
             found: list[Configuration] = [(procedure, target, stack) for target in graph.epsilons[node]]
             found += [(callee, 0, (procedure, target, stack)) for callee, target in graph.call_edges[node]]
+            # What guards remember is left to their own tests: a value has each of its keys once.
+            acting = [(texts, target) for texts, target in graph.token_edges[node] if texts[0].startswith(ACTION)]
+            found += [(procedure, target, stack) for _, target in acting]
             if stack is not None and node in graph.finals:
                 found.append((stack[0], stack[1], stack[2]))
             for configuration in found:

@@ -24,7 +24,7 @@ from schemac.budget import Budget
 from schemac.errors import UnsupportedError
 from schemac.frontend.json_schema.formula import FALSE, TRUE, Formulas
 from schemac.frontend.json_schema.layout import Layout
-from schemac.frontend.json_schema.objects import Values
+from schemac.frontend.json_schema.members import Values
 from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.residuals import MAX_NESTING
 from schemac.frontend.json_schema.typed import Types

@@ -43,7 +43,7 @@ def json_schema_module(
     options = options or JsonSchemaOptions()
     budget = budget or Budget()
     prepared = prepare(source, options, budget, warn or _ignore)
-    lowering = Lowering(prepared.types, Layout(options.whitespace), budget)
+    lowering = Lowering(prepared.types, Layout(options.whitespace), budget, options.key_order)
     try:
         return lowering.module(prepared.translation.root(prepared.root))
     except EmptyLanguageError:

@@ -7,11 +7,11 @@ then every node knows that bytes without a branch lead to an undeclared key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
-from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.text import spell, string_body
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph
@@ -28,6 +28,14 @@ class OpenKeys:
 
     language: Dfa | None
     target: int
+
+
+class AnyKeyRest(Protocol):
+    """See `members.Values`."""
+
+    def __call__(self, *, quoted: bool) -> int:
+        """The procedure that reads the rest of any key."""
+        ...
 
 
 class Trie:
@@ -78,14 +86,16 @@ class KeyTries:
 
     Args:
         graph: where they are written.
-        layout: whitespace (none inside keys; kept for symmetry with the frame).
         names: the declared keys in order.
-        any_key_rest: the procedure that reads the rest of any key, its closing quotation mark included.
+        any_key_rest: the procedure that reads the rest of any key, see `Values`.
+        action: what the guard of the frame does after the closing quotation mark of each key; None for no guard.
     """
 
-    def __init__(self, graph: Graph, layout: Layout, names: Sequence[str], any_key_rest: Callable[[], int]) -> None:
+    def __init__(self, graph: Graph, names: Sequence[str], any_key_rest: AnyKeyRest, action: str | None) -> None:
         self._graph = graph
         self._any_key_rest = any_key_rest
+        self._action = action
+        self._acting: dict[int, int] = {}  # target -> node that acts and goes there
         self._spelled = [spell(name)[1:-1] for name in names]
         self._rests: dict[int, int] = {}  # target -> node that reads the rest of any key
         self._inside: dict[tuple[int, int], int] = {}  # (any-key state, target) -> node inside a character
@@ -135,6 +145,18 @@ class KeyTries:
         for node in ends:
             node.exit = -1  # declared, so not to be read here
 
+    def any_order(self, declared: Mapping[int, int], opened: Sequence[OpenKeys]) -> Trie | None:
+        """The trie of a state where declared keys (key -> target) and undeclared ones may come."""
+        root = self.undeclared(opened)
+        for key, target in declared.items():
+            if root is None:
+                root = Trie()
+            node = root
+            for byte in self._spelled[key]:
+                node = node.branches.setdefault(byte, Trie())
+            node.exit = target
+        return root
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     def node(self, trie: Trie) -> int:
@@ -157,7 +179,7 @@ class KeyTries:
                 fresh.append(branch)
             graph.byte(number, byte, byte, branch.number)
         if trie.exit is not None and trie.exit >= 0:
-            graph.byte(number, 0x22, 0x22, trie.exit)
+            self._close(number, trie.exit)
         for part in trie.languages:
             graph.epsilon(number, self._entry(part))
         if trie.other is not None:
@@ -169,7 +191,7 @@ class KeyTries:
             self._graph.epsilon(number, self._rest(target))
             return
         if state in _any_key()[1] and trie.exit is None:
-            self._graph.byte(number, 0x22, 0x22, target)
+            self._close(number, target)
         key = (state, tuple(sorted(trie.branches)), target)
         edges = self._others.get(key)
         if edges is None:
@@ -195,7 +217,13 @@ class KeyTries:
         node = self._rests.get(target)
         if node is None:
             node = self._rests[target] = self._graph.node()
-            self._graph.call(node, self._any_key_rest(), target)
+            if self._action is None:
+                self._graph.call(node, self._any_key_rest(quoted=True), target)
+            else:  # the mark is read here, for it acts
+                behind = self._graph.node()
+                self._graph.call(node, self._any_key_rest(quoted=False), behind)
+                self._close(node, target)
+                self._close(behind, target)
         return node
 
     def _entry(self, part: OpenKeys) -> int:
@@ -205,8 +233,18 @@ class KeyTries:
             entry = self._graph.node()
             self._entries[part.language, part.target] = entry
             end = self._graph.language(entry, string_body(part.language))
-            self._graph.byte(end, 0x22, 0x22, part.target)
+            self._close(end, part.target)
         return entry
+
+    def _close(self, node: int, target: int) -> None:
+        """The closing quotation mark, and what the guard does then."""
+        if self._action is not None:
+            acting = self._acting.get(target)
+            if acting is None:
+                acting = self._acting[target] = self._graph.node()
+                self._graph.action(acting, self._action, target)
+            target = acting
+        self._graph.byte(node, 0x22, 0x22, target)
 
 
 def _without(low: int, high: int, taken: Sequence[int]) -> list[tuple[int, int]]:

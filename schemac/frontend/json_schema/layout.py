@@ -26,9 +26,12 @@ class Layout:
                 graph.byte(node, byte, byte, node)
         return node
 
-    def _separator(self, graph: Graph, node: int, byte: int) -> int:
+    def _separator(self, graph: Graph, node: int, byte: int, action: str | None = None) -> int:
         behind = graph.node()
         graph.byte(node, byte, byte, behind)
+        if action is not None:
+            acting, behind = behind, graph.node()
+            graph.action(acting, action, behind)
         if self.whitespace != "single":
             return self.gap(graph, behind)
         spaced = graph.node()
@@ -36,9 +39,11 @@ class Layout:
         graph.epsilon(behind, spaced)
         return spaced
 
-    def comma(self, graph: Graph, node: int) -> int:
-        """A comma and what may surround it, `gap` before it excepted; returns the node behind."""
-        return self._separator(graph, node, 0x2C)
+    def comma(self, graph: Graph, node: int, action: str | None = None) -> int:
+        """A comma, an action of the guard right after it, and what may surround it, `gap` before it excepted; returns
+        the node behind.
+        """
+        return self._separator(graph, node, 0x2C, action)
 
     def colon(self, graph: Graph, node: int) -> int:
         """A colon and what may surround it; returns the node behind."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from schemac.budget import Budget
 from schemac.errors import EmptyLanguageError
+from schemac.frontend.json_schema.anyorder import AnyOrderFrame, too_many
 from schemac.frontend.json_schema.arrays import ArrayFrame
 from schemac.frontend.json_schema.counted import CountedStrings
 from schemac.frontend.json_schema.formula import (
@@ -17,17 +21,20 @@ from schemac.frontend.json_schema.formula import (
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.partition import Partition
-from schemac.frontend.json_schema.productive import productive_part
+from schemac.frontend.json_schema.productive import callees, productive_part, productive_procedures
 from schemac.frontend.json_schema.strings import Band
-from schemac.frontend.json_schema.text import any_string_body, closed, string_body
+from schemac.frontend.json_schema.text import any_string_body, closed, length_language, string_body
 from schemac.frontend.json_schema.typed import Signature, Types
 from schemac.ir.dfa import CODE_POINTS, Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
+from schemac_runtime.registers import Guard
 
 _CONSTANTS = ((NULL, b"null"), (FALSE_VALUE, b"false"), (TRUE_VALUE, b"true"))
 #: String languages up to this size are written in place; larger ones become procedures that may be shared.
 _SMALL = 40
 _QUOTE = 0x22
+#: An object in any order is read by at most so many frames side by side.
+_MOST_ALTERNATIVES = 200
 
 #: `ARRAY` or `OBJECT`, a formula about those, and the order of keys if it is given.
 _Frame = tuple[int, int, tuple[str, ...] | None]
@@ -40,9 +47,10 @@ class Lowering:
         types: splits formulas.
         layout: whitespace.
         budget: the compile's budget.
+        key_order: of objects, see `JsonSchemaOptions`.
     """
 
-    def __init__(self, types: Types, layout: Layout, budget: Budget) -> None:
+    def __init__(self, types: Types, layout: Layout, budget: Budget, key_order: str = "schema") -> None:
         self._types = types
         self._layout = layout
         self._budget = budget
@@ -51,9 +59,12 @@ class Lowering:
         self._values: dict[Signature, int] = {}
         self._frames: dict[_Frame, int] = {}
         self._bodies: dict[Band, int] = {}
-        self._any_key_rest: int | None = None
+        self._any_key_rest: dict[bool, int] = {}
         self._pending: list[tuple[int, Signature | _Frame, str]] = []
         self._languages: set[int] = set()
+        self._any_order = key_order == "any"
+        self._witnesses: dict[int, Graph] = {}
+        self._alternatives: Counter[str] = Counter()
         self._counted = CountedStrings(lambda name: self._declare(name, "#"), self._define, budget)
 
     def module(self, formula: int) -> Module:
@@ -69,11 +80,23 @@ class Lowering:
             number, subject, place = self._pending.pop()
             with self._budget.at(place):
                 if isinstance(subject, Signature):
-                    graph = self._value_graph(subject, place)
+                    self._builder.define(number, self._value_graph(subject, place))
                 else:
-                    graph = self._frame_graph(subject, place)
-            self._builder.define(number, graph)
-        return productive_part(self._builder.build(), self._languages)
+                    self._define_frame(number, subject, place)
+        module = self._builder.build()
+        productive = productive_procedures(module, self._languages, self._witnesses)
+        if productive[0] and (empty := self._found_empty(module, productive)):
+            self._types.declare_empty(empty)
+            return Lowering(self._types, self._layout, self._budget, "any").module(formula)
+        return productive_part(module, productive)
+
+    def _found_empty(self, module: Module, productive: Sequence[bool]) -> list[Signature]:
+        """What members of objects in any order may be by their formulas, though no such value exists.
+
+        Only the formulas of such a frame say which of its states can be finished, so that it must be made anew.
+        """
+        called = {callee for number in self._witnesses for callee in callees(module.procedures[number].graph)}
+        return [signature for signature, number in self._values.items() if number in called and not productive[number]]
 
     # -- what the frames ask ------------------------------------------------------------------------------------
 
@@ -82,16 +105,35 @@ class Lowering:
         if not self._types.signature(formula).is_empty:
             graph.call(source, self._procedure(formula), target)
 
-    def object_alternative(self, formula: int, names: tuple[str, ...], place: str) -> int:
-        """The procedure that reads what follows the opening brace by `formula`, with the key order `names`."""
-        return self._frame((OBJECT, formula, names), place)
+    def is_sure(self, formula: int) -> bool:
+        """Whether it is plain to see that some value satisfies `formula`."""
+        signature = self._types.signature(formula)
+        return bool(signature.constants) or not (signature.numbers.is_empty and signature.strings.is_empty)
 
-    def any_key_rest(self) -> int:
-        """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
-        if self._any_key_rest is None:
-            rest = string_body(Dfa.everything(CODE_POINTS))
-            self._any_key_rest = self._language_procedure("key", rest, "#", quoted=True)
-        return self._any_key_rest
+    def object_alternative(self, formula: int, names: tuple[str, ...], place: str) -> int:
+        """The procedure that reads what follows the opening brace by `formula`, with the key order `names`.
+
+        Raises:
+            UnsupportedError: there are too many at this place to follow them side by side, keys in any order.
+        """
+        frame = (OBJECT, formula, names)
+        if self._any_order and frame not in self._frames:
+            self._alternatives[place] += 1
+            if self._alternatives[place] > _MOST_ALTERNATIVES:
+                raise too_many(place)
+        return self._frame(frame, place)
+
+    def any_key_rest(self, *, quoted: bool) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling.
+
+        The closing quotation mark is included if `quoted`; else the rest has at least one character.
+        """
+        number = self._any_key_rest.get(quoted)
+        if number is None:
+            keys = Dfa.everything(CODE_POINTS) if quoted else length_language(1, None)
+            number = self._language_procedure("key", string_body(keys), "#", quoted=quoted)
+            self._any_key_rest[quoted] = number
+        return number
 
     # -- procedures ---------------------------------------------------------------------------------------------
 
@@ -117,12 +159,19 @@ class Lowering:
             self._pending.append((number, frame, place))
         return number
 
-    def _frame_graph(self, frame: _Frame, place: str) -> Graph:
+    def _define_frame(self, number: int, frame: _Frame, place: str) -> None:
         bit, formula, names = frame
         context = (self._types, formula, self, self._partition, self._layout, self._budget, place)
-        graph = ArrayFrame(*context).graph() if bit == ARRAY else ObjectFrame(*context, names).graph()
+        guard: Guard | None = None
+        if bit == ARRAY:
+            graph = ArrayFrame(*context).graph()
+        else:
+            built = (AnyOrderFrame if self._any_order else ObjectFrame)(*context, names)
+            graph, guard = built.graph(), built.guard
+            if built.witness is not None:
+                self._witnesses[number] = built.witness
         graph.apart = names is not None
-        return graph
+        self._builder.define(number, graph, guard)
 
     def _body(self, strings: Band, place: str) -> int:
         """The procedure that reads a string behind its opening quotation mark, the closing one included."""

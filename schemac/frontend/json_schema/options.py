@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from schemac.errors import SourceError
 
 WHITESPACE = ("flexible", "compact", "single")
+KEY_ORDERS = ("schema", "any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class JsonSchemaOptions:
         resources: further documents that references may reach, by URI or relative path.
         openapi_nullable: ``nullable: true`` beside ``type`` allows null too, as OpenAPI 3.0 says; by JSON Schema it
             says nothing.
+        key_order: ``schema`` has the keys of an object in canonical order, ``any`` in any order, each at most once.
     """
 
     whitespace: str = "flexible"
@@ -29,6 +31,7 @@ class JsonSchemaOptions:
     draft: str | None = None
     resources: Mapping[str, object] = field(default_factory=dict)
     openapi_nullable: bool = False
+    key_order: str = "schema"
 
     def __post_init__(self) -> None:
         if self.whitespace not in WHITESPACE:
@@ -36,6 +39,12 @@ class JsonSchemaOptions:
                 f"there is no whitespace policy {self.whitespace!r}",
                 construct="whitespace",
                 hint="one of " + ", ".join(WHITESPACE),
+            )
+        if self.key_order not in KEY_ORDERS:
+            raise SourceError(
+                f"there is no key order {self.key_order!r}",
+                construct="key_order",
+                hint="one of " + ", ".join(KEY_ORDERS),
             )
 
 

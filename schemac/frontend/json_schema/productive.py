@@ -6,23 +6,34 @@ A formula has a value iff its procedure reads a text. Calls of procedures that r
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from schemac.errors import EmptyLanguageError
 from schemac.ir.graph import Graph, Module
 
 
-def productive_part(module: Module, languages: Collection[int]) -> Module:
-    """The module without calls that never return.
+def productive_procedures(module: Module, languages: Collection[int], witnesses: Mapping[int, Graph]) -> list[bool]:
+    """For each procedure, whether it reads some text.
 
     Args:
         module: procedure 0 is the root.
         languages: procedures that are known to read some text.
+        witnesses: for procedures with a guard that decides it, a graph that reads some text if and only if they do.
+    """
+    graphs = [witnesses.get(number, procedure.graph) for number, procedure in enumerate(module.procedures)]
+    return _productive(graphs, languages)
+
+
+def productive_part(module: Module, productive: Sequence[bool]) -> Module:
+    """The module without calls that never return.
+
+    Args:
+        module: procedure 0 is the root.
+        productive: see `productive_procedures`.
 
     Raises:
         EmptyLanguageError: the root reads no text.
     """
-    productive = _productive([procedure.graph for procedure in module.procedures], languages)
     if not productive[0]:
         raise EmptyLanguageError(
             "no value satisfies this schema",
@@ -34,6 +45,11 @@ def productive_part(module: Module, languages: Collection[int]) -> Module:
             graph = procedure.graph
             graph.call_edges = [[edge for edge in edges if productive[edge[0]]] for edges in graph.call_edges]
     return module
+
+
+def callees(graph: Graph) -> set[int]:
+    """The procedures that a graph calls."""
+    return {callee for edges in graph.call_edges for callee, _ in edges}
 
 
 def _productive(graphs: list[Graph], languages: Collection[int]) -> list[bool]:

@@ -22,7 +22,7 @@ they agree about what comes next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from schemac.budget import Budget
@@ -47,6 +47,7 @@ class Residuals:
         partition: makes alternatives exclude each other.
         budget: every residual and every alternative spends one of "branches".
         place: of the frame, for messages.
+        distinct: no undeclared key comes twice.
     """
 
     ALWAYS = 0
@@ -59,8 +60,11 @@ class Residuals:
         partition: Partition,
         budget: Budget,
         place: str | None,
+        *,
+        distinct: bool = False,
     ) -> None:
         self._formulas = formulas
+        self._distinct = distinct
         self._canonical = canonical
         self._partition = partition
         self._cut = True
@@ -101,6 +105,15 @@ class Residuals:
             self._chains.append(entry)
         return number
 
+    def entries(self, residual: int) -> dict[int, tuple[int, bool]]:
+        """The demands on single keys: key -> (formula of its value, whether it must be there)."""
+        found: dict[int, tuple[int, bool]] = {}
+        chain = self.nodes[residual][0]
+        while chain >= 0:
+            key, value, needed, chain = self._chains[chain]
+            found[key] = (value, needed)
+        return found
+
     def demand(self, entries: dict[int, tuple[list[int], bool]], parts: Sequence[Part]) -> int:
         """The residual with demands on single keys and further parts.
 
@@ -111,19 +124,21 @@ class Residuals:
         chain = -1
         for key in sorted(entries, reverse=True):
             values, needed = entries[key]
-            value = self._value(values)
+            value = self.value(values)
             if value == FALSE and needed:
                 return self.NEVER
             if value != TRUE or needed:
                 chain = self._chain(key, value, needed, chain)
-        return self._with_parts(chain, parts)
+        return self.with_parts(chain, parts)
 
-    def _value(self, values: Sequence[int]) -> int:
+    def value(self, values: Sequence[int]) -> int:
+        """The canonical formula of values that satisfy all of the formulas."""
         if not values:
             return TRUE
         return self._canonical(values[0] if len(values) == 1 else self._formulas.conjunction(values))
 
-    def _with_parts(self, chain: int, parts: Iterable[Part]) -> int:
+    def with_parts(self, chain: int, parts: Iterable[Part]) -> int:
+        """The residual with a chain and parts; counts may be repeated."""
         kept: dict[Part, None] = {}
         least, most = 0, None
         for part in parts:
@@ -159,7 +174,7 @@ class Residuals:
             if merged is None:
                 return self.NEVER
             chain = merged
-        whole = self._with_parts(chain, parts)
+        whole = self.with_parts(chain, parts)
         if whole == self.NEVER or len(parts) > _COMPARED:
             return whole
         # An "or" that one of its branches makes sure of by what else is demanded says nothing more.
@@ -167,7 +182,7 @@ class Residuals:
         needless = [
             part for part in kept if part[0] == "or" and any(self.covers(item, whole) for item in part[1][:_COMPARED])
         ]
-        return self._with_parts(chain, (part for part in kept if part not in needless)) if needless else whole
+        return self.with_parts(chain, (part for part in kept if part not in needless)) if needless else whole
 
     def _merge(self, one: int, other: int) -> int | None:
         """Both chains as one; None if a needed key has no value left."""
@@ -182,7 +197,7 @@ class Residuals:
                 done.append((other_key, other_value, other_needed))
                 other = other_rest
             else:
-                both = self._value((value, other_value))
+                both = self.value((value, other_value))
                 if both == FALSE and (needed or other_needed):
                     return None
                 done.append((key, both, needed or other_needed))
@@ -238,6 +253,45 @@ class Residuals:
             strong_chain = strong_rest
         return True
 
+    # -- what is in a residual ----------------------------------------------------------------------------------
+
+    def _inside(self, residual: int) -> Iterator[Part]:
+        """All parts, those of alternatives included."""
+        seen = {residual}
+        stack = [residual]
+        while stack:
+            for part in self.nodes[stack.pop()][1]:
+                yield part
+                if part[0] == "or":
+                    stack.extend(item for item in part[1] if item not in seen)
+                    seen.update(part[1])
+
+    def keysets(self, residual: int) -> list[int]:
+        """The key sets that the residual speaks of, ascending."""
+        return sorted({part[1] for part in self._inside(residual) if part[0] in ("keys", "some")})
+
+    def keys(self, residual: int) -> set[int]:
+        """The declared keys that the residual demands something of, in whatever alternative."""
+        found: set[int] = set()
+        seen = {residual}
+        stack = [residual]
+        while stack:
+            current = stack.pop()
+            found.update(self.entries(current))
+            for part in self.nodes[current][1]:
+                if part[0] == "or":
+                    stack.extend(item for item in part[1] if item not in seen)
+                    seen.update(part[1])
+        return found
+
+    def counts(self, residual: int) -> bool:
+        """Whether it matters how many members come, or whether some undeclared one does."""
+        return any(part[0] in ("min", "max", "some") for part in self._inside(residual))
+
+    def counts_from_below(self, residual: int) -> bool:
+        """Whether more members may be needed."""
+        return any(part[0] == "min" for part in self._inside(residual))
+
     # -- reading members ----------------------------------------------------------------------------------------
 
     def absent(self, residual: int, key: int) -> int:
@@ -262,7 +316,15 @@ class Residuals:
         """The residual with every "or" part replaced by what `solve` makes of it."""
         plain = [part for part in parts if part[0] != "or"]
         solved = [solve(part[1]) for part in parts if part[0] == "or"]
-        return self.conjunction((self._with_parts(chain, plain), *solved))
+        return self.conjunction((self.with_parts(chain, plain), *solved))
+
+    def counted(self, residual: int) -> int:
+        """What is left of a residual without "or" parts when a member has come of which only the counts know."""
+        chain, parts = self.nodes[residual]
+        if ("max", 0) in parts:
+            return self.NEVER
+        less = [(part[0], part[1] - 1) if part[0] in ("min", "max") else part for part in parts]
+        return residual if tuple(less) == parts else self.with_parts(chain, less)
 
     def present(self, residual: int, key: int) -> tuple[Alternative, ...]:
         """The ways in which declared key `key` can come: what its value satisfies, and what is left then."""
@@ -305,15 +367,15 @@ class Residuals:
                 kept.append(part)
             else:
                 choices.append(self._witness(part))
-        value = self._value(values)
+        value = self.value(values)
         if value == FALSE:
             return ()
-        result: tuple[Alternative, ...] = ((value, self._with_parts(chain, kept)),)
+        result: tuple[Alternative, ...] = ((value, self.with_parts(chain, kept)),)
         for choice in choices:
             self._budget.spend("branches", len(result) * len(choice), place=self._place)
             result = self._grouped(
                 [
-                    (self._value((value, other_value)) if value != other_value else value, self.conjunction((a, b)))
+                    (self.value((value, other_value)) if value != other_value else value, self.conjunction((a, b)))
                     for value, a in result
                     for other_value, b in choice
                 ]
@@ -326,12 +388,12 @@ class Residuals:
     def _witness(self, part: Part) -> tuple[Alternative, ...]:
         """A "some" either waits for a later key or takes this one.
 
-        Undeclared keys can come twice, and the last one counts. So that a later twin does not undo the witness, all
+        Where undeclared keys may come twice, the last one counts. So that a later twin does not undo the witness, all
         later keys of the set must satisfy the formula too: the keys that do not come first in the canonical order.
         """
         _, keyset, value = part
-        later = self._with_parts(-1, [("keys", keyset, value)])
-        return ((TRUE, self._with_parts(-1, [part])), (value, later))
+        later = self.ALWAYS if self._distinct else self.with_parts(-1, [("keys", keyset, value)])
+        return ((TRUE, self.with_parts(-1, [part])), (value, later))
 
     def _grouped(self, options: Sequence[Alternative]) -> tuple[Alternative, ...]:
         """One alternative per value formula, cut where they overlap."""
@@ -347,7 +409,7 @@ class Residuals:
     # -- ends ---------------------------------------------------------------------------------------------------
 
     def may_end(self, residual: int) -> bool:
-        """Whether the object may end here, all declared keys being past."""
+        """Whether the object may end here, all declared keys being past, or none of them needed."""
         if residual == self.NEVER:
             return False
         _, parts = self.nodes[residual]

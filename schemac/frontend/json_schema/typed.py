@@ -6,7 +6,7 @@ assertions of that type only; the frames (`arrays`, `objects`) read those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -163,6 +163,7 @@ class Types:
         self.formulas = formulas
         self._signatures: dict[int, Signature] = {}
         self._first: dict[Signature, int] = {}
+        self._empty: set[Signature] = set()
         self._listed: dict[int, list[int] | None] = {}
         self.string_algebra = StringAlgebra(formulas, budget)
         self.clashes = Clashes(formulas, self._has_scalars)
@@ -225,12 +226,16 @@ class Types:
             return FALSE
         return self._first[signature]
 
+    def declare_empty(self, signatures: Iterable[Signature]) -> None:
+        """Remember that no value is allowed by these, which does not show at once."""
+        self._empty.update(signatures)
+
     def is_empty(self, formula: int) -> bool:
         """Whether it shows at once that no value satisfies the formula."""
         return self.canonical(formula) == FALSE
 
     def _is_hopeless(self, signature: Signature) -> bool:
-        return (
+        return signature in self._empty or (
             not signature.constants
             and signature.numbers.is_empty
             and signature.strings.is_empty
