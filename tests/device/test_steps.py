@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="not run: needs torch, extra torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+import schemac  # noqa: E402
 from schemac_runtime import DeviceError, allocate_bitmask, apply_bitmask, unpack  # noqa: E402
 from schemac_runtime.device import DeviceMasks, DeviceStepper, RowSource, apply_step, decode, step_tables  # noqa: E402
 from schemac_runtime.program import Program  # noqa: E402
@@ -62,8 +63,8 @@ def test_random_batches_are_masked_as_on_the_host(rows: int, limited: bool) -> N
             matchers[slot] = generator.choice([program.matcher(), program.matcher((3,)), None])
             budgets[slot] = program.min_tokens() + generator.randrange(6) if limited else None
         step = source.step(matchers, [b if m is not None else None for m, b in zip(matchers, budgets, strict=True)])
-        received = decode(step.encode(), source.words)
-        assert received is not None and received.number == step.number
+        received, capacity = decode(step.encode(rows)) or (step, 0)
+        assert received is not step and received.number == step.number and capacity == rows
         logits = torch.randn(6, SMALL.size)
         wanted = masked(logits, matchers, budgets)
         apply_step(device, received, logits)
@@ -115,7 +116,10 @@ def test_rows_go_to_the_logits_of_their_requests() -> None:
     logits = torch.zeros(5, SMALL.size)
     apply_step(device, source.step([program.matcher(), None]), logits, [3, 1])
     assert [bool(torch.isneginf(row).any()) for row in logits] == [False, False, False, True, False]
-    for rows in ([5, 0], [-1, 0]):
+    logits.zero_()
+    apply_step(device, source.step([program.matcher(), program.matcher()]), logits, [-1, 2])
+    assert [bool(torch.isneginf(row).any()) for row in logits] == [False, False, True, False, False]
+    for rows in ([5, 0], [-2, 0]):
         with pytest.raises(DeviceError, match="rows of logits"):
             apply_step(device, source.step([program.matcher(), None]), logits, rows)
     with pytest.raises(DeviceError, match="rows of logits"):
@@ -136,6 +140,18 @@ def test_the_mask_of_a_place_is_made_once_for_all_requests() -> None:
     assert made[0] > 3 and made == [made[0]] * 3
 
 
+def test_a_source_keeps_no_program_alive() -> None:
+    import gc
+    import weakref
+
+    program = schemac.link(schemac.compile("a+", kind="regex"), SMALL).programs[0]
+    source, gone = RowSource(9, SMALL.size), weakref.ref(program)
+    source.step([program.matcher()])
+    del program
+    gc.collect()
+    assert gone() is None
+
+
 def test_what_a_failed_step_made_goes_with_the_next() -> None:
     program, source = linked(*PLAIN["regex"], "small"), RowSource(9, SMALL.size)
     device = DeviceMasks(SMALL.size, rows=9)
@@ -150,20 +166,18 @@ def test_what_a_failed_step_made_goes_with_the_next() -> None:
 
 def test_what_is_no_step_is_left_alone_and_a_damaged_one_refused() -> None:
     source = RowSource(9, SMALL.size)
-    words = source.words
     step = source.step([linked(*PLAIN["regex"], "small").matcher(), None])
-    good = step.encode()
-    assert decode(np.zeros((3, words), np.int32), words) is None
-    assert decode(np.full((1, words), 0x52494401, np.int32), words) is None, "a mask that begins like a step"
-    assert decode(np.zeros((1, 50), np.int32), words) is None
-    for index in (2, 3, 4):
+    good = step.encode(9)
+    assert decode(np.zeros((3, source.words), np.int32)) is None
+    for index in (0, 3, 4, 5, 6):
         for value in (-1, 5, 1 << 30):
             damaged = good.copy()
-            damaged[0, index] = value
-            with pytest.raises(DeviceError, match="damaged"):
-                decode(damaged, words)
-    with pytest.raises(DeviceError, match="damaged"):
-        decode(good[:, :-1], words)
+            damaged[0, 0, index] = value
+            with pytest.raises(DeviceError, match=r"damaged|version"):
+                decode(damaged)
+    for length in (0, 3, good.shape[2] - 1):
+        with pytest.raises(DeviceError, match=r"damaged|version"):
+            decode(good[:, :, :length])
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------

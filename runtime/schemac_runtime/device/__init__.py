@@ -8,6 +8,7 @@ from __future__ import annotations
 from schemac_runtime.device.arena import FREE_ROW, ArenaFull, MaskArena, RowBook, RowIds
 from schemac_runtime.device.kernels import BinaryKernels, InterpretedKernels, Kernels, TorchKernels, open_kernels
 from schemac_runtime.device.masks import DeviceMasks, token_of
+from schemac_runtime.device.serving import StepMasks, StepReceiver, fill_row, logit_rows
 from schemac_runtime.device.stepper import Answer, DeviceStepper
 from schemac_runtime.device.steps import RowSource, Step, StepBuilder, apply_step, decode
 from schemac_runtime.device.tables import StepTables, step_tables
@@ -29,10 +30,14 @@ __all__ = [
     "RowSource",
     "Step",
     "StepBuilder",
+    "StepMasks",
+    "StepReceiver",
     "StepTables",
     "TorchKernels",
     "apply_step",
     "decode",
+    "fill_row",
+    "logit_rows",
     "open_kernels",
     "step_tables",
     "token_of",

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +24,15 @@ from schemac_runtime.device.arena import FREE_ROW, ArenaFull, RowBook
 from schemac_runtime.device.masks import DeviceMasks
 from schemac_runtime.errors import DeviceError
 from schemac_runtime.matcher import Matcher
+from schemac_runtime.program import Program
 
 Int32 = npt.NDArray[np.int32]
 
-#: Places that are remembered: about 100 bytes each.
+#: Places of a program that are remembered: about 100 bytes each.
 _PLACES = 65_536
-#: First word of an encoded step: "row ids", version 1.
-_MAGIC = 0x52494401
-_HEAD = 5
+#: First of the words that an encoded step begins with.
+_VERSION = 1
+_HEAD = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,33 +55,40 @@ class Step:
     packed_at: Int32
     packed: Int32
 
-    def encode(self) -> Int32:
-        """The step as int32 [1, length], to travel where packed masks do."""
-        head = [_MAGIC, self.number & 0x7FFFFFFF, len(self.row_ids), len(self.new_ids), len(self.packed_at)]
+    def encode(self, rows: int) -> Int32:
+        """The step as int32 [1, 1, length], to travel where packed masks, which have two dimensions, do.
+
+        Args:
+            rows: capacity of the source's arena.
+        """
+        words = self.new_rows.shape[1]
+        head = [_VERSION, self.number & 0x7FFFFFFF, rows, words, len(self.row_ids), len(self.new_ids),
+                len(self.packed_at)]  # fmt: skip
         parts = (np.array(head, np.int32), self.row_ids, self.new_ids, self.packed_at, self.new_rows.reshape(-1),
                  self.packed.reshape(-1))  # fmt: skip
-        return np.concatenate(parts)[None]
+        return np.concatenate(parts)[None, None]
 
 
-def decode(words: Int32, width: int) -> Step | None:
-    """The step that `Step.encode` wrote, or None for what is none, such as packed masks.
+def decode(data: Int32) -> tuple[Step, int] | None:
+    """The step that `Step.encode` wrote and the capacity of its arena, or None for packed masks.
 
     Args:
-        words: int32, as received.
-        width: words of a mask.
+        data: int32, as received.
 
     Raises:
-        DeviceError: it says that it is a step and is damaged.
+        DeviceError: it is damaged, or of another version.
     """
-    if words.ndim != 2 or len(words) != 1 or words.shape[1] < _HEAD or words[0, 0] != _MAGIC or words.shape[1] == width:
+    if data.ndim != 3:
         return None
-    flat = words[0]
-    number, ids, new, packed = flat[1:_HEAD].tolist()
-    if min(ids, new, packed) < 0 or len(flat) != _HEAD + ids + new + packed + (new + packed) * width:
-        raise DeviceError(f"a damaged step: {len(flat)} words for {ids} ids, {new} + {packed} masks of {width} words")
+    flat = data.reshape(-1)
+    if len(flat) < _HEAD or flat[0] != _VERSION:
+        raise DeviceError(f"a step of version {flat[:1].tolist()}, this runtime reads {_VERSION}")
+    number, rows, words, ids, new, packed = flat[1:_HEAD].tolist()
+    if min(ids, new, packed, words) < 0 or len(flat) != _HEAD + ids + new + packed + (new + packed) * words:
+        raise DeviceError(f"a damaged step: {len(flat)} words for {ids} ids, {new} + {packed} masks of {words} words")
     row_ids, new_ids, packed_at, masks = np.split(flat[_HEAD:], np.cumsum([ids, new, packed]))
-    masks = masks.reshape(new + packed, width)
-    return Step(number, row_ids, new_ids, masks[:new], packed_at, masks[new:])
+    masks = masks.reshape(new + packed, words)
+    return Step(number, row_ids, new_ids, masks[:new], packed_at, masks[new:]), rows
 
 
 class RowSource:
@@ -105,7 +114,8 @@ class RowSource:
         self.unsent: dict[int, Int32] = {}
         self._keep = keep
         self._held: list[list[int]] = []
-        self._digests: OrderedDict[Hashable, bytes] = OrderedDict()
+        # By program, which this does not keep alive: the digest of the mask at a place.
+        self._digests: WeakKeyDictionary[Program, OrderedDict[Hashable, bytes]] = WeakKeyDictionary()
         self._scratch = np.zeros((1, self.words), np.int32)
         self._number = 0
 
@@ -146,16 +156,18 @@ class RowSource:
             raise DeviceError("this mask allows no token at all", hint="the text cannot go on from here")
         return mask
 
-    def digest_at(self, key: Hashable) -> bytes | None:
+    def digest_at(self, program: Program, place: Hashable) -> bytes | None:
         """The digest of the mask at a place, if it is remembered and an arena row holds it."""
-        digest = self._digests.get(key)
+        known = self._digests.get(program)
+        digest = None if known is None else known.get(place)
         return digest if digest is not None and digest in self.book else None
 
-    def remember(self, key: Hashable, digest: bytes) -> None:
+    def remember(self, program: Program, place: Hashable, digest: bytes) -> None:
         """That the mask at a place has this digest."""
-        self._digests[key] = digest
-        if len(self._digests) > _PLACES:
-            self._digests.popitem(last=False)
+        known = self._digests.setdefault(program, OrderedDict())
+        known[place] = digest
+        if len(known) > _PLACES:
+            known.popitem(last=False)
 
     def hold(self, rows: list[int]) -> int:
         """Hold the rows of a step until `keep` more have been made; the number of the step."""
@@ -193,12 +205,28 @@ class StepBuilder:
         if matcher.program.vocab_size != source.vocab_size:
             raise DeviceError(f"a program of {matcher.program.vocab_size} tokens, expected {source.vocab_size}")
         place = matcher.place(budget)
-        key = None if place is None else (matcher.program, matcher.stop_ids, place)
-        digest = None if key is None else source.digest_at(key)
+        key = None if place is None else (matcher.stop_ids, place)
+        digest = None if key is None else source.digest_at(matcher.program, key)
         mask: Int32 | None = None
         if digest is None:
             mask = source.made(matcher, budget)
-            digest = hashlib.blake2b(mask.data, digest_size=16).digest()
+            digest = digest_of(mask)
+        if self._add(digest, mask) and key is not None:
+            source.remember(matcher.program, key, digest)
+
+    def add_mask(self, mask: Int32) -> None:
+        """A mask, int32 [words], that is no matcher's.
+
+        Raises:
+            DeviceError: it has another shape.
+        """
+        if mask.dtype != np.int32 or mask.shape != (self._source.words,):
+            raise DeviceError(f"a mask must be int32 [{self._source.words}], not {mask.dtype} {list(mask.shape)}")
+        self._add(digest_of(mask), mask.copy())
+
+    def _add(self, digest: bytes, mask: Int32 | None) -> bool:
+        """A row; whether the arena has room for it. `mask` may be None for what an arena row holds."""
+        source = self._source
         try:
             row, new = source.book.acquire(digest)
         except ArenaFull:
@@ -206,14 +234,13 @@ class StepBuilder:
             self._packed[len(self._ids)] = mask
             source.packed_masks += 1
             self._ids.append(FREE_ROW)
-            return
+            return False
         if new:
             assert mask is not None
             source.unsent[row] = mask
-        if key is not None:
-            source.remember(key, digest)
         self._held.append(row)
         self._ids.append(row)
+        return True
 
     def finish(self) -> Step:
         """The step."""
@@ -236,6 +263,11 @@ class StepBuilder:
         self._held.clear()
 
 
+def digest_of(mask: Int32) -> bytes:
+    """What a mask is known by."""
+    return hashlib.blake2b(np.ascontiguousarray(mask).data, digest_size=16).digest()
+
+
 def _stacked(masks: dict[int, Int32], words: int) -> Int32:
     return np.stack(list(masks.values())) if masks else np.empty((0, words), np.int32)
 
@@ -247,7 +279,8 @@ def apply_step(masks: DeviceMasks, step: Step, logits: Any, logit_rows: Sequence
         masks: of the device; every step of a source goes to it, in order.
         step: what the source made.
         logits: float [B, columns]; changed in place.
-        logit_rows: the row of logits of each row of the step; row i for row i if None. Others are left alone.
+        logit_rows: the row of logits of each row of the step, -1 for none; row i for row i if None. Rows of logits
+            that are not named are left alone.
 
     Raises:
         DeviceError: a row of logits is not there, or nothing fits.
@@ -259,11 +292,12 @@ def apply_step(masks: DeviceMasks, step: Step, logits: Any, logit_rows: Sequence
         masks.arena.write(step.new_ids.tolist(), step.new_rows)
     ids = np.zeros(len(logits), np.int32)
     targets = np.fromiter(rows, np.int64, len(rows))
-    if len(targets) and (targets.min() < 0 or targets.max() >= len(ids)):
-        raise DeviceError(f"rows of logits {int(targets.min())}..{int(targets.max())} of {len(ids)}",
-                          construct="logit_rows")  # fmt: skip
-    ids[targets] = step.row_ids
+    if len(targets) and (targets.min() < -1 or targets.max() >= len(ids)):
+        reason = f"rows of logits {int(targets.min())}..{int(targets.max())} of {len(ids)}"
+        raise DeviceError(reason, construct="logit_rows")
+    ids[targets[targets >= 0]] = step.row_ids[targets >= 0]
     if ids.any():
         masks.mask(logits, ids)
-    if len(step.packed_at):
-        masks.mask_packed(logits, step.packed, [int(targets[at]) for at in step.packed_at])
+    packed_to = targets[step.packed_at]
+    if (packed_to >= 0).any():
+        masks.mask_packed(logits, step.packed[packed_to >= 0], packed_to[packed_to >= 0].tolist())
