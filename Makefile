@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-neuron lint format determinism clean
+.PHONY: help demo test test-device test-neuron lint format determinism clean
 
 help:  ## Show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -34,6 +34,9 @@ $(NEURON_VENV)/test.stamp: pyproject.toml
 	$(PYTHON) -m venv $(NEURON_VENV) || { rm -rf $(NEURON_VENV); exit 1; }
 	$(NEURON_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-neuron]'
 	@touch $@
+
+test-device: $(NEURON_VENV)/test.stamp  ## Run the tests of kernels and the device runtime, which need torch and triton
+	$(NEURON_VENV)/bin/python -m pytest tests/device $(PYTEST_ARGS)
 
 test-neuron: $(NEURON_VENV)/test.stamp  ## Run the tests of the Neuron targets, which need torch and jax
 	$(NEURON_VENV)/bin/python -m pytest tests/neuron tests/docs/test_docs.py::test_torch_examples_run $(PYTEST_ARGS)

@@ -12,7 +12,7 @@ import pytest
 from schemac_runtime import DeviceError
 from schemac_runtime.device.arena import ArenaFull, RowBook
 
-torch = pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
 from schemac_runtime.device.arena import MaskArena, RowIds  # noqa: E402
 from schemac_runtime.device.streams import NoStreams, Slots, StreamOrder  # noqa: E402

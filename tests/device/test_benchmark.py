@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -35,5 +35,5 @@ def test_with_torch_operations(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_with_interpreted_kernels(tmp_path: Path) -> None:
-    pytest.importorskip("triton", reason="not run: needs triton, extra triton")
+    pytest.importorskip("triton", reason="not run: needs triton (make test-device)")
     assert all(line["identical"] for line in run(tmp_path, TRITON_INTERPRET="1"))

@@ -24,7 +24,7 @@ from schemac_runtime.package import Package
 from schemac_runtime.targets import TargetArtifact
 from tests.runtime.programs import SMALL
 
-pytest.importorskip("triton", reason="not run: needs triton, extra triton")
+pytest.importorskip("triton", reason="not run: needs triton (make test-device)")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MADE = schemac.link(schemac.compile("[a-c]{2,5}", kind="regex"), SMALL)

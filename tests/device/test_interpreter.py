@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="not run: needs triton, extra triton")
+pytest.importorskip("triton", reason="not run: needs triton (make test-device)")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -46,7 +46,7 @@ def test_ten_thousand_random_calls() -> None:
 @pytest.mark.slow
 def test_the_device_runtime_with_interpreted_kernels() -> None:
     """Batches, shards, steps and decoding as in their own tests, with the kernels in the place of torch operations."""
-    pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+    pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
     path = os.pathsep.join((str(ROOT), str(ROOT / "runtime")))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
     chosen = [f"tests/device/test_{name}.py" for name in ("masks", "stepper")]

@@ -159,7 +159,7 @@ def test_what_the_driver_refuses(refuse: bytes) -> None:
         assert library.loaded == [IMAGE + b"mask_rows.fp16.any"]
         assert "cuModuleLoadData failed with code 209" in kernels.notes[0]
         return
-    torch = pytest.importorskip("torch", reason="not run: needs torch")
+    torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
     logits = torch.zeros((1, 40), dtype=torch.float16)
     one = torch.ones(1, dtype=torch.int32)
     arena = torch.tensor([[-1, -1], [1, 2]], dtype=torch.int32)

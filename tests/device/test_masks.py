@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
 from schemac_runtime import DeviceError, apply_bitmask  # noqa: E402
 from schemac_runtime.device import DeviceMasks, token_of  # noqa: E402

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not run: needs torch, extra torch")
+torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
 from schemac_runtime.kernels import torch_reference  # noqa: E402
 from schemac_runtime.kernels.table import KERNELS  # noqa: E402
