@@ -82,7 +82,10 @@ class AnyOrderFrame:
             self._budget.check_time(place=self._place)
             trie = members.tries.any_order(
                 {key: members.member(choices) for key, choices in declared.items()},
-                [OpenKeys(language, members.member(choices)) for language, choices in opened],
+                [
+                    OpenKeys(demands.keysets.undeclared if language is None else language, members.member(choices))
+                    for language, choices in opened
+                ],
             )
             if state == unordered.start:
                 members.begin(trie, may_end=unordered.may_end(state))

@@ -30,11 +30,17 @@ class OpenKeys:
     target: int
 
 
-class AnyKeyRest(Protocol):
-    """See `members.Values`."""
+class KeyTexts(Protocol):
+    """What the tries need from the lowering that they are part of."""
 
-    def __call__(self, *, quoted: bool) -> int:
-        """The procedure that reads the rest of any key."""
+    def any_key_rest(self) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
+        ...
+
+    def key_texts(self, language: Dfa | None) -> int:
+        """The procedure that reads the keys of a language, None for all, in their shortest spelling: the text between
+        the quotation marks, the empty one left out.
+        """
         ...
 
 
@@ -87,13 +93,13 @@ class KeyTries:
     Args:
         graph: where they are written.
         names: the declared keys in order.
-        any_key_rest: the procedure that reads the rest of any key, see `Values`.
+        texts: gives the procedures that read keys.
         action: what the guard of the frame does after the closing quotation mark of each key; None for no guard.
     """
 
-    def __init__(self, graph: Graph, names: Sequence[str], any_key_rest: AnyKeyRest, action: str | None) -> None:
+    def __init__(self, graph: Graph, names: Sequence[str], texts: KeyTexts, action: str | None) -> None:
         self._graph = graph
-        self._any_key_rest = any_key_rest
+        self._texts = texts
         self._action = action
         self._acting: dict[int, int] = {}  # target -> node that acts and goes there
         self._spelled = [spell(name)[1:-1] for name in names]
@@ -146,11 +152,16 @@ class KeyTries:
             node.exit = -1  # declared, so not to be read here
 
     def any_order(self, declared: Mapping[int, int], opened: Sequence[OpenKeys]) -> Trie | None:
-        """The trie of a state where declared keys (key -> target) and undeclared ones may come."""
-        root = self.undeclared(opened)
+        """The trie of a state where declared keys (key -> target) and undeclared ones may come.
+
+        There are many such states. So the texts of undeclared keys, which allow most of any vocabulary, are called and
+        stand beside the declared keys, instead of going on from each of their nodes. Each class has its language.
+        """
+        if not declared and not opened:
+            return None
+        root = Trie()
+        root.languages = tuple(opened)
         for key, target in declared.items():
-            if root is None:
-                root = Trie()
             node = root
             for byte in self._spelled[key]:
                 node = node.branches.setdefault(byte, Trie())
@@ -218,10 +229,10 @@ class KeyTries:
         if node is None:
             node = self._rests[target] = self._graph.node()
             if self._action is None:
-                self._graph.call(node, self._any_key_rest(quoted=True), target)
+                self._graph.call(node, self._texts.any_key_rest(), target)
             else:  # the mark is read here, for it acts
                 behind = self._graph.node()
-                self._graph.call(node, self._any_key_rest(quoted=False), behind)
+                self._graph.call(node, self._texts.key_texts(None), behind)
                 self._close(node, target)
                 self._close(behind, target)
         return node
@@ -232,6 +243,13 @@ class KeyTries:
         if entry is None:
             entry = self._graph.node()
             self._entries[part.language, part.target] = entry
+            if self._action is not None:  # the mark is read here, for it acts
+                behind = self._graph.node()
+                self._graph.call(entry, self._texts.key_texts(part.language), behind)
+                self._close(behind, part.target)
+                if part.language.accepts(""):
+                    self._close(entry, part.target)
+                return entry
             end = self._graph.language(entry, string_body(part.language))
             self._close(end, part.target)
         return entry

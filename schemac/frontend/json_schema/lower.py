@@ -59,7 +59,8 @@ class Lowering:
         self._values: dict[Signature, int] = {}
         self._frames: dict[_Frame, int] = {}
         self._bodies: dict[Band, int] = {}
-        self._any_key_rest: dict[bool, int] = {}
+        self._any_key_rest: int | None = None
+        self._key_texts: dict[Dfa | None, int] = {}
         self._pending: list[tuple[int, Signature | _Frame, str]] = []
         self._languages: set[int] = set()
         self._any_order = key_order == "any"
@@ -123,16 +124,24 @@ class Lowering:
                 raise too_many(place)
         return self._frame(frame, place)
 
-    def any_key_rest(self, *, quoted: bool) -> int:
-        """The procedure that reads the rest of any key in its shortest spelling.
+    def any_key_rest(self) -> int:
+        """The procedure that reads the rest of any key in its shortest spelling, and the closing quotation mark."""
+        if self._any_key_rest is None:
+            rest = string_body(Dfa.everything(CODE_POINTS))
+            self._any_key_rest = self._language_procedure("key", rest, "#", quoted=True)
+        return self._any_key_rest
 
-        The closing quotation mark is included if `quoted`; else the rest has at least one character.
+    def key_texts(self, language: Dfa | None) -> int:
+        """The procedure that reads the keys of a language, None for all, in their shortest spelling: the text between
+        the quotation marks, the empty one left out.
         """
-        number = self._any_key_rest.get(quoted)
+        number = self._key_texts.get(language)
         if number is None:
-            keys = Dfa.everything(CODE_POINTS) if quoted else length_language(1, None)
-            number = self._language_procedure("key", string_body(keys), "#", quoted=quoted)
-            self._any_key_rest[quoted] = number
+            keys = length_language(1, None)
+            if language is not None:
+                keys = language.intersect(keys, budget=self._budget)
+            number = self._language_procedure("key", string_body(keys, self._budget), "#")
+            self._key_texts[language] = number
         return number
 
     # -- procedures ---------------------------------------------------------------------------------------------

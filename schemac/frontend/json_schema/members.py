@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Protocol
 
-from schemac.frontend.json_schema.keys import KeyTries, Trie
+from schemac.frontend.json_schema.keys import KeyTexts, KeyTries, Trie
 from schemac.frontend.json_schema.layout import Layout
 from schemac.ir.graph import Graph
 from schemac_runtime.registers import KEY, NEXT
 
 
-class Values(Protocol):
+class Values(KeyTexts, Protocol):
     """What a frame needs from the lowering that it is part of."""
 
     def value(self, graph: Graph, source: int, formula: int, target: int) -> None:
@@ -24,13 +24,6 @@ class Values(Protocol):
 
     def object_alternative(self, formula: int, names: tuple[str, ...], place: str) -> int:
         """The procedure that reads what follows the opening brace by `formula`, with the key order `names`."""
-        ...
-
-    def any_key_rest(self, *, quoted: bool) -> int:
-        """The procedure that reads the rest of any key in its shortest spelling.
-
-        The closing quotation mark is included if `quoted`; else the rest has at least one character.
-        """
         ...
 
 
@@ -49,7 +42,7 @@ class Members:
         self._values = values
         self._layout = layout
         self._guarded = guarded
-        self.tries = KeyTries(self.graph, names, values.any_key_rest, KEY if guarded else None)
+        self.tries = KeyTries(self.graph, names, values, KEY if guarded else None)
         self._after: dict[Hashable, int] = {}
         self._members: dict[tuple[tuple[int, Hashable], ...], int] = {}
         self._end = self.graph.node()
