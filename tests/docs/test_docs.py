@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,7 +149,8 @@ OPTIONS = {name: options_of(command) for name, command in commands.commands.item
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_options_exist(name: str) -> None:
     text = FOREIGN.sub("", TEXTS[name].replace("\\\n", " "))
-    elsewhere = set(re.findall(r'"(--[a-z-]+)"', (ROOT / "tests" / "conftest.py").read_text("utf-8")))
+    others = ("tests/conftest.py", "tests/vllm/server.py")  # options of pytest, and those of vLLM that the tests use
+    elsewhere = {option for path in others for option in re.findall(r'"(--[a-z-]+)"', (ROOT / path).read_text("utf-8"))}
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         source = ROOT / f"{module.replace('.', '/')}.py"
         own = set(re.findall(r'"(--[a-z-]+)"', source.read_text("utf-8")))
@@ -279,3 +281,18 @@ def test_the_passes_are_those_of_the_pipeline() -> None:
     _, statistics = lower(choice_module(["a"]), Budget())
     rows = table(section_of("docs/architecture.md", "### Passes"))
     assert [row[0].strip("`") for row in rows] == [entry.name for entry in statistics]
+
+
+def test_the_settings_of_the_vllm_backend() -> None:
+    from schemac_runtime.serving.settings import Settings
+
+    rows = table(section_of("docs/vllm.md", "## Settings"))
+    assert [row[0].strip("`") for row in rows] == [field.name for field in fields(Settings)]
+
+
+def test_the_metrics_of_the_vllm_backend() -> None:
+    from schemac_runtime.serving.metrics import NAMES
+
+    rows = table(section_of("docs/vllm.md", "## Metrics"))
+    named = [name for row in rows for name in re.findall(r"`([a-z_]+)", row[0])]
+    assert sorted(named) == sorted(NAMES)

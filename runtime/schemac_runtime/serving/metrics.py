@@ -29,6 +29,8 @@ _HELP = {
     "schemac_cache_bytes": "Packages held ready, in bytes.",
     "schemac_cache_evictions_total": "Packages dropped from memory.",
 }
+#: All that is offered.
+NAMES = (*_HELP, "schemac_compile_seconds")
 
 
 class Metrics:

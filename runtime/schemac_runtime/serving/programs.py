@@ -9,7 +9,6 @@ import contextlib
 import os
 import queue
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -94,9 +93,13 @@ class Programs:
     def get(self, wanted: Constraint) -> Future[Resolved]:
         """The program of a constraint, or why there is none (a `SchemacError`)."""
         answer: Future[Resolved] = Future()
-        self.fingerprint().add_done_callback(
-            lambda done: self._run(lambda: self._look_up(wanted, done.result(), answer), answer)
-        )
+        waiting = [answer]  # emptied when it is used: a future keeps its callbacks, and they what they refer to
+
+        def ready(done: Future[str]) -> None:
+            known = waiting.pop()
+            self._run(lambda: self._look_up(wanted, done.result(), known), known)
+
+        self.fingerprint().add_done_callback(ready)
         return answer
 
     def known(self, wanted: Constraint) -> Resolved | CompileError | None:
@@ -121,6 +124,7 @@ class Programs:
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
+            del task  # or it would hold its program until the next one comes
 
     def _run(self, task: Callable[[], None], answer: Future[Resolved]) -> None:
         """Do a task in a thread of ours; an exception becomes the answer."""
@@ -185,11 +189,10 @@ class Programs:
             self._finish(key, error, answer)
             return
         path = self._scratch.path_of(key)
-        start = time.monotonic()
         compiled = self._workers.submit(self._job(wanted, fingerprint, path), wanted.source,
                                         seconds=self.settings.compile_seconds)  # fmt: skip
         compiled.add_done_callback(
-            lambda done: self._run(lambda: self._compiled(key, fingerprint, path, start, done, answer), answer)
+            lambda done: self._run(lambda: self._compiled(key, fingerprint, path, done, answer), answer)
         )
 
     def _stored(self, key: str, fingerprint: str) -> Package | None:
@@ -217,7 +220,7 @@ class Programs:
             "output": str(path),
         }
 
-    def _compiled(self, key: str, fingerprint: str, path: Path, start: float, done: Future[Answer],
+    def _compiled(self, key: str, fingerprint: str, path: Path, done: Future[Answer],
                   answer: Future[Resolved]) -> None:
         error = done.exception()
         if error is not None:
@@ -225,7 +228,7 @@ class Programs:
                 error = CompileError("InternalError", str(error))
             self._finish(key, error, answer)
             return
-        self.metrics.compiled(time.monotonic() - start)
+        self.metrics.compiled(float(done.result()["seconds"]))
         self._count("compile", None)
         try:
             if self.keep:

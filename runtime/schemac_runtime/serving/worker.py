@@ -112,6 +112,7 @@ class CompileWorkers:
             with self._lock:
                 self._waiting -= 1
             if not job.answer.set_running_or_notify_cancel():
+                del job
                 continue
             try:
                 if self._closed:
@@ -123,6 +124,7 @@ class CompileWorkers:
                 job.answer.set_exception(error)
             except OSError as error:
                 job.answer.set_exception(CompileError("Crash", f"the compile worker cannot be used: {error}"))
+            del job
         if process is not None:
             process.kill()
 

@@ -65,12 +65,26 @@ class GrammarState:
         return True
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """The longest prefix that could be accepted. Changes nothing. Negative ids end it: they pad drafts."""
+        """The longest prefix that could be accepted. Changes nothing. Negative ids end it: they pad drafts.
+
+        Within a token limit, a draft after which the answer could not be finished is no part of it: the masks say so
+        too, but not every sampler of vLLM heeds the mask of a draft (that of the CPU, 0.32, with a temperature).
+        """
         end = next((index for index, token in enumerate(tokens) if token < 0), len(tokens))
-        if self._matcher.is_terminated():
-            stop_ids = self._matcher.stop_ids
-            return tokens[: next((i for i, token in enumerate(tokens[:end]) if token not in stop_ids), end)]
-        return tokens[: self._matcher.validate(tokens[:end])]
+        matcher = self._matcher
+        if matcher.is_terminated():
+            return tokens[: next((i for i, token in enumerate(tokens[:end]) if token not in matcher.stop_ids), end)]
+        budget = None if self._finish is None else self._finish.left(matcher.accepted)
+        if budget is None:
+            return tokens[: matcher.validate(tokens[:end])]
+        read = 0
+        while read < end and matcher.accept(tokens[read]):
+            if matcher.tokens_needed() >= budget - read:
+                matcher.rollback(1)
+                break
+            read += 1
+        matcher.rollback(read)
+        return tokens[:read]
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens."""
@@ -109,7 +123,8 @@ class GrammarState:
 
     def is_terminated(self) -> bool:
         """Whether the answer has ended, and vLLM ends the request for it."""
-        return self._matcher.is_terminated() and self._last in self._ends
+        last = self._after_end[-1] if self._after_end else self._last
+        return self._matcher.is_terminated() and last in self._ends
 
     def is_complete(self) -> bool:
         """Whether the text so far is whole."""
