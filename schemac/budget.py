@@ -61,6 +61,11 @@ class Budget:
             raise BudgetExceeded(name, needed, allowed, place=place or self._place, construct=construct)
         self.check_time(place=place)
 
+    def afford(self, name: str, amount: int, *, place: str | None = None) -> None:
+        """Raise now if `amount` of budget `name`, which will be spent bit by bit, is more than what is left."""
+        if self.used[name] + amount > self.limits[name]:
+            self.spend(name, amount, place=place)
+
     def check_time(self, *, place: str | None = None) -> None:
         """Raise `BudgetExceeded` once the deadline has passed."""
         if self.seconds is not None:

@@ -35,6 +35,9 @@ class PassStatistics:
     states_after: int
 
 
+#: So many byte edges take about the memory of a state on the way through the passes.
+EDGES_PER_STATE = 8
+
 #: Module -> Module, in order.
 SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
     ("drop-unproductive", lambda module, _: drop_unproductive(module)),
@@ -54,10 +57,18 @@ def lower(module: Module, budget: Budget) -> tuple[Automaton, tuple[PassStatisti
         EmptyLanguageError, UnsupportedError, BudgetExceeded: see the passes.
     """
     statistics: list[PassStatistics] = []
+    with budget.at(module.procedures[0].place or None):
+        return _lower(module, budget, statistics), tuple(statistics)
 
+
+def _lower(module: Module, budget: Budget, statistics: list[PassStatistics]) -> Automaton:
     def record(name: str, started: float, before: int, after: int) -> None:
         statistics.append(PassStatistics(name, time.perf_counter() - started, before, after))
 
+    for procedure in module.procedures:
+        if procedure.graph.exact is None:
+            edges = sum(map(len, procedure.graph.byte_edges))
+            budget.spend("states", edges // EDGES_PER_STATE, place=procedure.place or None)
     for name, run in SYMBOLIC_PASSES:
         started, before = time.perf_counter(), _nodes(module)
         module = run(module, budget)
@@ -83,7 +94,7 @@ def lower(module: Module, budget: Budget) -> tuple[Automaton, tuple[PassStatisti
     if problems:
         raise AssertionError("the pipeline broke an invariant: " + "; ".join(problems[:5]))
     record("verify", started, automaton.states, automaton.states)
-    return automaton, tuple(statistics)
+    return automaton
 
 
 def _nodes(module: Module) -> int:

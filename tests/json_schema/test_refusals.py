@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import schemac
 from schemac.budget import Budget
 from schemac.errors import BudgetExceeded, EmptyLanguageError, SchemacError, SourceError, UnsupportedError
 from schemac.frontend.json_schema import JsonSchemaOptions, SchemaWarning, json_schema_module
@@ -123,3 +124,23 @@ def test_hostile_schemas_compile_or_are_refused_in_time(name: str) -> None:
     with contextlib.suppress(SourceError, UnsupportedError, BudgetExceeded):
         json_schema_module(HOSTILE[name], budget=Budget(seconds=5))
     assert time.monotonic() - started < 15
+
+
+@pytest.mark.parametrize(
+    ("schema", "budget"),
+    [
+        ({"type": "array", "minItems": 10**6}, "branches"),
+        ({"type": "array", "maxItems": 10**20}, "states"),
+        ({"type": "object", "minProperties": 10**9}, "states"),
+        ({"type": "string", "allOf": [{"pattern": f"a{n}b.*c{n}"} for n in range(40)]}, "regex_states"),
+        ({"properties": {f"property {n}": {} for n in range(3_000)}}, "states"),
+    ],
+)
+def test_what_is_too_large_is_refused_before_it_is_built(schema: Any, budget: str) -> None:
+    started = time.monotonic()
+    limits = {"states": 100_000, "regex_states": 50_000} if "allOf" in schema or "properties" in schema else {}
+    with pytest.raises(BudgetExceeded) as caught:
+        schemac.compile(schema, limits=limits)
+    assert caught.value.budget == budget
+    assert caught.value.place is not None
+    assert time.monotonic() - started < 10

@@ -377,6 +377,7 @@ class ArrayFrame:
         if self._start != NEVER:
             counts = [part[1] for part in self._residuals.nodes[self._start] if part[0] in ("min", "max", "contains")]
             self._budget.spend("states", max(counts, default=0), place=self._place)
+            self._budget.afford("branches", max(counts, default=0), place=self._place)  # a residual for each count
 
     def graph(self) -> Graph:
         """What follows the opening bracket, up to and including the closing one."""

@@ -184,13 +184,14 @@ class Types:
             for bit, allows in self._constants:
                 if allows(formula):
                     constants |= bit
-            found = Signature(
-                constants,
-                self._numbers(formula),
-                self.strings(formula),
-                self.arrays(formula),
-                self.objects(formula),
-            )
+            with self._budget.at(self.formulas.place(formula)):
+                found = Signature(
+                    constants,
+                    self._numbers(formula),
+                    self.strings(formula),
+                    self.arrays(formula),
+                    self.objects(formula),
+                )
             self._signatures[formula] = found
             self._first.setdefault(found, formula)
         return found

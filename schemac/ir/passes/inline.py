@@ -127,7 +127,11 @@ def _spliced(graphs: list[Graph], number: int, copied: list[bool], budget: Budge
 def _append(graph: Graph, body: Graph) -> int:
     """Copy the nodes of `body` behind those of `graph`; returns the number of the first one."""
     base = len(graph)
-    graph.byte_edges += [[(lo, hi, t + base) for lo, hi, t in edges] for edges in body.byte_edges]
+    moved: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # equal edges are one object: they are many
+    graph.byte_edges += [
+        [moved.get(edge) or moved.setdefault(edge, (edge[0], edge[1], edge[2] + base)) for edge in edges]
+        for edges in body.byte_edges
+    ]
     graph.epsilons += [[t + base for t in edges] for edges in body.epsilons]
     graph.call_edges += [[(p, t + base) for p, t in edges] for edges in body.call_edges]
     graph.token_edges += [[(texts, t + base) for texts, t in edges] for edges in body.token_edges]
