@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -105,6 +106,7 @@ class Reader:
         self._steps = steps
         self._left = steps
         self._spelling: Spelling = "canonical"
+        self._as_it_stands = False
         self._longest = b""
         self._numbers: dict[tuple[frozenset[Place], bytes], int] = {}
         self._places: list[Places] = [Places()]
@@ -112,13 +114,15 @@ class Reader:
         self._known: dict[tuple[int, int], _Lazy] = {}
         self._start = self._number(self._recognizer.start())
 
-    def search(self, value: Any, spelling: Spelling = "canonical") -> Search:
+    def search(self, value: Any, spelling: Spelling = "canonical", *, as_it_stands: bool = False) -> Search:
         """Look for an accepted text of `value` (as `parse` gives it, or with floats).
 
         Args:
             value: JSON data.
             spelling: which texts of strings and numbers to try.
+            as_it_stands: keys come in the order that `value` has them in, and in no other.
         """
+        self._as_it_stands = as_it_stands
         self._left = self._steps
         self._spelling = spelling
         self._longest = b""
@@ -216,7 +220,7 @@ class Reader:
         opened = self._spell(places, b"{", before)
         if not opened:
             return
-        orders = self._preferred(value)
+        orders = [list(value)] if self._as_it_stands else self._preferred(value)
         seen = set()
         for keys in orders:
             end = self._straight(value, keys, opened, before)
@@ -226,7 +230,9 @@ class Reader:
         # The state of the search: remaining keys as bits, lowest first in order of preference.
         found = _depth_first(
             ((1 << len(value)) - 1, opened, b"{"),
-            lambda state: self._next_keys(value, orders[0], state, before),
+            lambda state: self._next_keys(
+                value, orders[0], state, before, state[0] & -state[0] if self._as_it_stands else -1
+            ),
             lambda state: self._closed(state, b"}", before) if not state[0] else None,
         )
         yield from (end for end in found if end[0] not in seen)
@@ -322,6 +328,15 @@ def dump(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(dump, value)) + "]"
     return str(value) if isinstance(value, Decimal) else json.dumps(value)
+
+
+def shuffled(value: Any, generator: random.Random) -> Any:
+    """`value` with the keys of all objects in it in random order."""
+    if isinstance(value, list):
+        return [shuffled(item, generator) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: shuffled(value[key], generator) for key in generator.sample(list(value), len(value))}
 
 
 def spellings(value: Any, spelling: Spelling = "canonical") -> list[bytes]:

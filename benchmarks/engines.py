@@ -70,7 +70,13 @@ def empty_bitmask(table: TokenTable) -> np.ndarray:
 
 
 class SchemacEngine:
-    """schemac: compile, link, one matcher per instance."""
+    """schemac: compile, link, one matcher per instance.
+
+    Attributes:
+        key_order: see `schemac.compile`.
+    """
+
+    key_order = "schema"
 
     def __init__(self, table: TokenTable, seconds: float) -> None:
         import schemac
@@ -86,7 +92,9 @@ class SchemacEngine:
     def compile(self, schema: str) -> Grammar:
         """See `Engine`."""
         try:
-            compiled = self._schemac.compile(schema, kind="json-schema", timeout=self._seconds)
+            compiled = self._schemac.compile(
+                schema, kind="json-schema", timeout=self._seconds, key_order=self.key_order
+            )
             linked = self._schemac.link(compiled, self._vocabulary, timeout=self._seconds)
         except self._errors as error:
             out_of_time = isinstance(error, self._budget_error) and error.budget == "seconds"

@@ -12,6 +12,7 @@ import os
 import resource
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -46,10 +47,18 @@ class Case:
 
 
 class Worker:
-    """The parent's handle on one engine's process, started again whenever it has died."""
+    """The parent's handle on one engine's process, started again whenever it has died.
 
-    def __init__(self, engine: str, tokenizer: str, seconds: float) -> None:
+    Args:
+        engine: its name, see `engine_factory`.
+        tokenizer: as for `load_table`.
+        seconds: limit for each case.
+        settings: attributes to set on the engine, where it has them.
+    """
+
+    def __init__(self, engine: str, tokenizer: str, seconds: float, settings: Mapping[str, Any] | None = None) -> None:
         self.engine = engine
+        self._settings = dict(settings or {})
         self._tokenizer = tokenizer
         self._seconds = seconds
         handle, name = tempfile.mkstemp(prefix=f"maskbench-{engine}-", suffix=".log")
@@ -78,7 +87,7 @@ class Worker:
         self._log.write_bytes(b"")
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        arguments = (theirs, str(self._log), self.engine, self._tokenizer, self._seconds)
+        arguments = (theirs, str(self._log), self.engine, self._tokenizer, self._seconds, self._settings)
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
@@ -142,7 +151,9 @@ class Worker:
         return f"process died with {how}" + (f": {message_head(said)}" if said else "")
 
 
-def _serve(connection: Connection, log: str, name: str, tokenizer: str, seconds: float) -> None:
+def _serve(
+    connection: Connection, log: str, name: str, tokenizer: str, seconds: float, settings: Mapping[str, Any]
+) -> None:
     """The worker's main function: set up, then one case after another until the parent hangs up."""
     target = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(target, 1)
@@ -152,6 +163,9 @@ def _serve(connection: Connection, log: str, name: str, tokenizer: str, seconds:
     try:
         table = load_table(tokenizer)
         engine = engine_factory(name)(table, 0.95 * seconds)
+        for setting, value in settings.items():
+            if hasattr(engine, setting):
+                setattr(engine, setting, value)
         _first_mask(engine, WARM_UP)
     except Exception as error:
         connection.send(("failed", f"set-up failed: {type(error).__name__}: {message_head(str(error))}"))

@@ -6,7 +6,9 @@ Each line of the data is ``{"id", "schema", "tests": [{"valid", "data"}]}``. An 
 ``json.dumps(data, ensure_ascii=False)`` and tokenized with the real tokenizer, without begin and end tokens. A valid
 one must be accepted token by token, with the end allowed after the last; an invalid one must be refused somewhere.
 The time of a token is that of fill + accept, Python call included; the time to the first mask is that of compile,
-link, matcher and first fill. Engines take turns case by case, so that noise of the machine meets all alike.
+link, matcher and first fill. With `--key-order any` schemac reads keys in any order; with `--shuffle SEED` the keys of
+all objects in the instances are put in random order, for all engines. Engines take turns case by case, so that noise of
+the machine meets all alike.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.canonical import shuffled
 from benchmarks.engines import ENGINES, engine_factory, engine_version
 from benchmarks.isolation import Case, Worker
 from benchmarks.outcome import PERCENTILES, CaseResult, Verdict, on_common_cases, summarize
 from benchmarks.vocabulary import Encoder, TokenTable, load_encoder, load_table
+from schemac.frontend import KEY_ORDERS
 
 #: How many lines of reasons and of failed cases are printed; the JSON report has all.
 SHOWN = 15
@@ -45,14 +49,15 @@ def main(arguments: list[str] | None = None) -> int:
     table = load_table(options.tokenizer)
     encoder = load_encoder(options.tokenizer)
     lines = _sample(options.data, options.sample, options.seed)
-    workers = {name: Worker(name, options.tokenizer, options.timeout) for name in engines}
+    settings = {"key_order": options.key_order}
+    workers = {name: Worker(name, options.tokenizer, options.timeout, settings) for name in engines}
     results: dict[str, list[CaseResult]] = {name: [] for name in engines}
     start = time.monotonic()
     try:
         for name, worker in workers.items():
             if reason := worker.set_up():
                 print(f"maskbench: {name}: {reason}; every case will count as a crash", file=sys.stderr)
-        for number, case in enumerate(_cases(lines, table, encoder)):
+        for number, case in enumerate(_cases(lines, table, encoder, options.shuffle)):
             # Another engine goes first each time.
             for turn in range(len(engines)):
                 name = engines[(number + turn) % len(engines)]
@@ -83,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sample", type=int, help="how many cases, drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the draw (default: 1)")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds per case and engine (default: 60)")
+    parser.add_argument("--key-order", choices=KEY_ORDERS, default="schema", help="of schemac (default: schema)")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="put the keys of instances in random order")
     parser.add_argument("--json", metavar="OUT", help="write the report here too")
     return parser
 
@@ -96,12 +103,14 @@ def _sample(data: Path, count: int | None, seed: int) -> list[str]:
     return [every[index] for index in sorted(random.Random(seed).sample(range(len(every)), count))]
 
 
-def _cases(lines: list[str], table: TokenTable, encoder: Encoder) -> Iterator[Case]:
+def _cases(lines: list[str], table: TokenTable, encoder: Encoder, shuffle: int | None) -> Iterator[Case]:
+    generator = random.Random(shuffle)
     for line in lines:
         case = json.loads(line)
         instances = []
         for test in case["tests"]:
-            text = json.dumps(test["data"], ensure_ascii=False)
+            data = test["data"] if shuffle is None else shuffled(test["data"], generator)
+            text = json.dumps(data, ensure_ascii=False)
             tokens = encoder(text)
             if table.decode(tokens) != text.encode():
                 raise SystemExit(f"maskbench: the tokens of an instance of {case['id']} do not spell its text")
@@ -119,6 +128,8 @@ def _circumstances(
         "sample": options.sample,
         "seed": options.seed,
         "timeout": options.timeout,
+        "key_order": options.key_order,
+        "shuffle": options.shuffle,
         "versions": {name: engine_version(name) for name in engines},
         "python": platform.python_version(),
         "cores": os.cpu_count(),

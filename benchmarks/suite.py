@@ -7,7 +7,9 @@ resources under `http://localhost:1234/`. Each schema is compiled with ``whitesp
 folder unless its own `$schema` says otherwise. An instance counts as accepted if some ordering of its keys, in
 canonical form, is accepted, and as rejected if none is; `benchmarks/canonical.py` says how orderings are searched and
 how values are spelled. For an instance that is not valid, other spellings must be refused too (in draft 4, where 1 may
-be valid and 1.0 not, one with such a number only in its own). Each test counts once:
+be valid and 1.0 not, one with such a number only in its own). With `--key-order any`, keys come in any order, and with
+`--shuffle SEED` those of valid instances are put in random order and have to be accepted in just that one. Each test
+counts once:
 
 - right: accepted and valid, or rejected and not valid;
 - under_accept: valid, and rejected;
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import collections
 import json
+import random
 import re
 import sys
 import time
@@ -36,8 +39,9 @@ from typing import Any
 import click
 
 import schemac
-from benchmarks.canonical import Reader, dump, parse
+from benchmarks.canonical import Reader, dump, parse, shuffled
 from schemac.errors import EmptyLanguageError, SchemacError
+from schemac.frontend import KEY_ORDERS
 from schemac.frontend.json_schema.keywords import DRAFTS
 
 #: Where the suite expects its `remotes` folder.
@@ -108,8 +112,23 @@ def test_files(data: Path, draft: str) -> list[Path]:
     return sorted(folder.rglob("*.json"), key=lambda path: (len(path.relative_to(folder).parts), path.as_posix()))
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How tests are run.
+
+    Attributes:
+        timeout: seconds for one compile.
+        key_order: see `schemac.compile`.
+        shuffle: seed for the order of the keys of valid instances; None searches for an order.
+    """
+
+    timeout: float = 60.0
+    key_order: str = "schema"
+    shuffle: int | None = None
+
+
 def decide(
-    schema: Any, tests: list[Mapping[str, Any]], draft: str, remotes: Mapping[str, str], timeout: float
+    schema: Any, tests: list[Mapping[str, Any]], draft: str, remotes: Mapping[str, str], conditions: Conditions
 ) -> Iterator[Decision]:
     """Compile one schema of the suite and decide its tests.
 
@@ -118,7 +137,7 @@ def decide(
         tests: the suite's `{"data", "valid"}` objects.
         draft: of the folder; used where the schema has no `$schema`.
         remotes: see `load_remotes`.
-        timeout: seconds for the compile.
+        conditions: limits and options.
     """
     text = dump(schema)
     named = isinstance(schema, dict) and "$schema" in schema
@@ -130,7 +149,8 @@ def decide(
             draft=None if named else draft,
             # Whatever is not named in the schema cannot be reached from it, and need not be read.
             resources=remotes if REMOTES in text else None,
-            timeout=timeout,
+            timeout=conditions.timeout,
+            key_order=conditions.key_order,
         )
         reader = Reader(compiled.automaton, schema)
     except EmptyLanguageError as error:
@@ -147,13 +167,16 @@ def decide(
             yield Decision("crash", type(error).__name__, repr(error))
         return
     for test in tests:
-        yield _search(reader, test["data"], test["valid"], draft)
+        yield _search(reader, test["data"], test["valid"], draft, conditions.shuffle)
 
 
-def _search(reader: Reader, value: Any, valid: bool, draft: str) -> Decision:
+def _search(reader: Reader, value: Any, valid: bool, draft: str, shuffle: int | None) -> Decision:
     # Where 1 is valid and 1.0 is not, accepting the text `1` says nothing about the instance `1.0`.
     own = draft == "draft4" and _ZERO_FRACTION.search(dump(value))
-    search = reader.search(value, "canonical" if valid else "own" if own else "every")
+    if valid and shuffle is not None:
+        search = reader.search(shuffled(value, random.Random(shuffle)), as_it_stands=True)
+    else:
+        search = reader.search(value, "canonical" if valid else "own" if own else "every")
     if search.text is not None:
         return Decision("right" if valid else "over_accept", message=search.text.decode("utf-8", "backslashreplace"))
     if not valid:
@@ -167,7 +190,11 @@ def _search(reader: Reader, value: Any, valid: bool, draft: str) -> Decision:
 @click.option("--draft", "drafts", multiple=True, type=click.Choice(DRAFTS), help="May be repeated; all by default.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report here too.")
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for one compile.")
-def main(data: Path, drafts: tuple[str, ...], out: Path | None, timeout: float) -> None:
+@click.option("--key-order", type=click.Choice(KEY_ORDERS), default="schema", show_default=True, help="As in compile.")
+@click.option("--shuffle", type=int, metavar="SEED", help="Read the keys of valid instances in random order only.")
+def main(
+    data: Path, drafts: tuple[str, ...], out: Path | None, timeout: float, key_order: str, shuffle: int | None
+) -> None:
     """Decide the tests of the official suite."""
     present = [draft for draft in DRAFTS if (data / "tests" / draft).is_dir()]
     chosen = [draft for draft in present if not drafts or draft in drafts]
@@ -175,10 +202,11 @@ def main(data: Path, drafts: tuple[str, ...], out: Path | None, timeout: float) 
     if absent or not chosen:
         raise click.UsageError(f"{data} has no tests of " + (", ".join(absent) or "any draft"))
     remotes = load_remotes(data)
-    report: dict[str, Any] = {"drafts": {}}
+    conditions = Conditions(timeout, key_order, shuffle)
+    report: dict[str, Any] = {"key_order": key_order, "shuffle": shuffle, "drafts": {}}
     for draft in chosen:
         start = time.monotonic()
-        entry = run_draft(data, draft, remotes, timeout)
+        entry = run_draft(data, draft, remotes, conditions)
         entry["seconds"] = round(time.monotonic() - start, 1)
         report["drafts"][draft] = entry
         print_draft(draft, entry)
@@ -188,7 +216,7 @@ def main(data: Path, drafts: tuple[str, ...], out: Path | None, timeout: float) 
     sys.exit(1 if any(e["over_accept"] or e["crash"] for e in report["drafts"].values()) else 0)
 
 
-def run_draft(data: Path, draft: str, remotes: Mapping[str, str], timeout: float) -> dict[str, Any]:
+def run_draft(data: Path, draft: str, remotes: Mapping[str, str], conditions: Conditions) -> dict[str, Any]:
     """All files of one draft: its counts, those of each file, and every test that was not decided right."""
     whole = Tally()
     files: dict[str, Any] = {}
@@ -198,7 +226,7 @@ def run_draft(data: Path, draft: str, remotes: Mapping[str, str], timeout: float
         tally = Tally()
         name = path.relative_to(folder).as_posix()
         for group in parse(path.read_bytes()):
-            decisions = decide(group["schema"], group["tests"], draft, remotes, timeout)
+            decisions = decide(group["schema"], group["tests"], draft, remotes, conditions)
             for test, decision in zip(group["tests"], decisions, strict=True):
                 whole.add(decision)
                 tally.add(decision)
