@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schemac_runtime import allocate_bitmask
+from schemac_runtime.device import ArenaFull, RowSource
 from schemac_runtime.errors import MatcherError, SchemacError
 from tests.neuron import reference
+from tests.runtime.programs import rules_program, token
 
 torch = pytest.importorskip("torch", reason="not run: needs torch (make test-neuron)")
 
@@ -22,7 +25,7 @@ from schemac_runtime.neuron.runner import (  # noqa: E402
     StructuredOutputsDisabled,
 )
 from schemac_runtime.neuron.sampler import MaskedSampler, ShardedMaskedSampler  # noqa: E402
-from schemac_runtime.neuron.scheduler import RowIds, attach_bitmask, attach_rows  # noqa: E402
+from schemac_runtime.neuron.scheduler import SendsRowIds, attach_bitmask, attach_rows, attach_step  # noqa: E402
 
 ENABLED = NeuronConfig(enable_structured_outputs=True)
 SIZE = 100
@@ -108,17 +111,17 @@ def test_unpacking_gives_the_bits(size: int) -> None:
 def test_a_row_travels_once_and_the_longest_unused_makes_room() -> None:
     table = RowTable(4, SIZE)
     masks = np.arange(1, 21, dtype=np.int32).reshape(5, 4)
-    first = table.assign(masks[[0, 1, 0]])
+    first = table.step(masks[[0, 1, 0]])
     assert (first.row_ids.tolist(), first.new_ids.tolist()) == ([1, 2, 1], [1, 2])
     np.testing.assert_array_equal(first.new_rows, masks[:2])
-    again = table.assign(masks[[1, 0]])
+    again = table.step(masks[[1, 0]])
     assert (again.row_ids.tolist(), len(again.new_rows)) == ([2, 1], 0)
-    table.assign(masks[[0, 2]])
-    late = table.assign(masks[[3, 2]])  # 1 was used longest ago
+    table.step(masks[[0, 2]])
+    late = table.step(masks[[3, 2]])  # 1 was used longest ago
     assert (late.row_ids.tolist(), late.new_ids.tolist()) == ([2, 3], [2])
-    with pytest.raises(MatcherError, match="4 different masks in one step, the arena has 3 rows"):
-        table.assign(masks[1:])
-    assert table.assign(masks[[3, 2, 0]]).new_ids.tolist() == []  # the refused step changed nothing
+    with pytest.raises(ArenaFull, match="4 different masks in one step, the arena has 3 rows"):
+        table.step(masks[1:])
+    assert table.step(masks[[3, 2, 0]]).new_ids.tolist() == []  # the refused step changed nothing
 
 
 def test_what_allows_everything_is_row_0() -> None:
@@ -126,7 +129,7 @@ def test_what_allows_everything_is_row_0() -> None:
     masks = np.full((3, 4), -1, dtype=np.int32)
     masks[1, 3] = (1 << SIZE % 32) - 1  # the bits past the vocabulary do not matter
     masks[2, 3] = (1 << SIZE % 32) - 2
-    got = table.assign(masks)
+    got = table.step(masks)
     assert (got.row_ids.tolist(), got.new_ids.tolist()) == ([0, 0, 1], [1])
 
 
@@ -153,9 +156,35 @@ def test_a_lost_step_is_found_out() -> None:
     outputs = [step(np.full((1, 4), n, dtype=np.int32), ["a"]) for n in (1, 2)]
     for output in outputs:
         attach_rows(output, table)
-    with pytest.raises(MatcherError, match="assignment 1 came where 0 was due"):
+    with pytest.raises(MatcherError, match="step 1 came where 0 was due"):
         runner.step_input(outputs[1], ["a"], 1)
     assert runner.step_input(outputs[0], ["a"], 1).tolist() == [1]
+
+
+def test_steps_of_matchers_travel_the_same_way() -> None:
+    program = rules_program("root = 'a' | 'bc'")
+    source, sampler = RowSource(8, program.vocab_size), MaskedSampler(program.vocab_size, 8)
+    runner = RowIdMasks(ENABLED, sampler)
+    matchers = [program.matcher(), program.matcher()]
+    assert matchers[1].accept(token(b"a"))
+    output = Output(scheduled_spec_decode_tokens={})
+    attach_step(output, source.step(matchers), ["x", "y"])
+    rows = runner.step_input(output, ["y", "free", "x"], 4)
+    expected = allocate_bitmask(4, program.vocab_size)
+    matchers[1].fill_bitmask(expected, 0)
+    matchers[0].fill_bitmask(expected, 2)
+    np.testing.assert_array_equal(sampler.arena[rows].numpy(), expected)
+
+
+def test_masks_that_found_no_row_are_an_error() -> None:
+    program = rules_program("root = 'a' | 'bc'")
+    source = RowSource(2, program.vocab_size)
+    matchers = [program.matcher(), program.matcher()]
+    assert matchers[1].accept(token(b"a"))
+    output = Output(scheduled_spec_decode_tokens={})
+    attach_step(output, source.step(matchers), ["x", "y"])
+    with pytest.raises(MatcherError, match=r"1 masks found no row in the arena \(make the arena larger"):
+        RowIdMasks(ENABLED, MaskedSampler(program.vocab_size, 2)).step_input(output, ["x", "y"], 2)
 
 
 def test_masks_where_row_ids_are_expected_are_an_error() -> None:
@@ -205,7 +234,7 @@ class NeuronScheduler(BaseScheduler):
 
 @pytest.mark.parametrize("base", [BaseScheduler, NeuronScheduler])
 def test_the_mixin_sends_row_ids(base: type) -> None:
-    scheduler_class = type("RowIdScheduler", (RowIds, base), {})
+    scheduler_class = type("RowIdScheduler", (SendsRowIds, base), {})
     masks = np.arange(8, dtype=np.int32).reshape(2, 4)
     scheduler = scheduler_class(SimpleNamespace(grammar_bitmask=masks, structured_output_request_ids=["a", "b"]))
     scheduler.row_table = RowTable(8, SIZE)

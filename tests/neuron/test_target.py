@@ -18,7 +18,8 @@ from schemac.codegen.neuron.lowering import DTYPES
 from schemac.codegen.targets import check_target
 from schemac.codegen.targets.neuron import BATCHES, FEWEST_ROWS, program_rows
 from schemac.errors import PackageError, TargetError
-from schemac_runtime.neuron.modules import hlo_blob, module_for, neff_blob, neuron_modules
+from schemac_runtime.device import step_tables
+from schemac_runtime.neuron.modules import hlo_blob, module_for, neff_blob, neuron_modules, step_inputs
 from schemac_runtime.targets import TargetArtifact
 from tests.neuron import reference, xla
 from tests.runtime.programs import SMALL
@@ -63,6 +64,60 @@ def test_loaded_modules_run_on_xla_and_equal_the_reference(tmp_path: Path) -> No
             np.testing.assert_array_equal(got.astype(np.float64), np.asarray(wanted).astype(np.float64))
 
 
+def test_device_steps_of_a_loaded_package_write_what_the_matcher_allows(tmp_path: Path) -> None:
+    linked = schemac.link(schemac.compile('"[a-c]{2,4}x?"', kind="regex"), SMALL)
+    schemac.save(schemac.add_target(linked, "neuron:trn1,batch=4,dtype=float32,kind=step"), tmp_path / "g.pkg")
+    package = schemac_runtime.load(tmp_path / "g.pkg")
+    module = module_for(package.target("neuron:trn1"), "step", "float32", 3)
+    program = package.program()
+    tables = step_tables([program])
+    constant, run_module = step_inputs(module, tables), xla.load(module.hlo)
+    assert {name: table.shape for name, table in constant.items()}["state_info"][0] >= program.states
+    rng = np.random.default_rng(1)
+    ended = 0
+    for _ in range(8):
+        matchers = [program.matcher() for _ in range(3)]
+        state = {
+            "states": np.array([*[tables.entry[0]] * 3, 0], dtype=np.int32),  # the last row is free
+            "tokens_left": np.full(4, 60, dtype=np.int32),
+            "flags": np.zeros(4, dtype=np.int32),
+        }
+        for _ in range(40):
+            logits = rng.normal(size=(4, program.vocab_size)).astype(np.float32)
+            values = {"logits": logits, **state, **constant}
+            tokens, *after = run_module([values[tensor.name] for tensor in module.inputs])
+            state = dict(zip(state, after, strict=True))
+            assert tokens[3] == logits[3].argmax()
+            for index, matcher in enumerate(matchers):
+                if matcher.is_terminated():
+                    assert tokens[index] == -1
+                    continue
+                mask = schemac_runtime.allocate_bitmask(1, program.vocab_size)
+                matcher.fill_bitmask(mask)
+                allowed = np.flatnonzero(schemac_runtime.unpack(mask, program.vocab_size)[0])
+                assert tokens[index] == allowed[logits[index, allowed].argmax()]
+                assert matcher.accept(int(tokens[index]))
+                assert bool(state["flags"][index] & 2) == matcher.is_terminated()
+                ended += matcher.is_terminated()
+    assert ended == 24
+
+
+def test_a_program_that_needs_a_stack_has_no_steps() -> None:
+    nested = schemac.link(schemac.compile('root ::= "a" | "(" root ")"', kind="gbnf"), SMALL)
+    made = schemac.add_target(nested, "neuron:trn1,batch=1").targets[0]
+    assert {module.kind for module in neuron_modules(made).values()} == {"mask", "greedy"}
+    with pytest.raises(TargetError) as failure:
+        schemac.add_target(nested, "neuron:trn1,kind=step")
+    assert "neuron:trn1: kind=step: the program cannot be stepped on a device" in str(failure.value)
+
+
+def test_tables_of_another_program_do_not_fit(compiled: schemac.Compiled) -> None:
+    larger = schemac.link(schemac.compile('"[a-z]{900}"', kind="regex"), SMALL).programs[0]
+    module = module_for(compiled.targets[0], "step", "float32", 1)
+    with pytest.raises(PackageError, match="the module takes"):
+        step_inputs(module, step_tables([larger]))
+
+
 def test_the_smallest_batch_that_fits_is_chosen(path: Path) -> None:
     artifact = schemac_runtime.load(path).target("neuron:inf2")
     assert module_for(artifact, "greedy", "float32", 1).batch == 1
@@ -94,7 +149,7 @@ def test_the_arena_holds_the_programs_rows() -> None:
     exact = schemac.add_target(linked, f"neuron:trn2,batch=1,kind=mask,rows={needed}").targets[0]
     assert exact.manifest["rows"] == needed
     with pytest.raises(TargetError, match=f"the program has {needed} mask rows"):
-        schemac.add_target(linked, f"neuron:trn2,rows={needed - 1}")
+        schemac.add_target(linked, f"neuron:trn2,kind=mask,rows={needed - 1}")
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from schemac_runtime.device.arena import FREE_ROW
 from schemac_runtime.errors import MatcherError
 
 Int32 = npt.NDArray[np.int32]
+__all__ = ["ALL_ALLOWED", "FREE_ROW", "expand", "logit_rows", "positions", "unpack_bitmask"]
+
 _Rows = TypeVar("_Rows", bound=npt.NDArray[np.int32])
 
-#: The mask words of a row without constraint, and its row id.
-ALL_ALLOWED, FREE_ROW = -1, 0
+#: The mask words of a row without constraint; its row id is `FREE_ROW`.
+ALL_ALLOWED = -1
 
 
 def logit_rows(req_ids: Sequence[str], drafts: Mapping[str, Sequence[int]]) -> int:

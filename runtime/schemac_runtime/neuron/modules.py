@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from schemac_runtime.device.tables import StepTables
 from schemac_runtime.errors import PackageError
 from schemac_runtime.targets import TargetArtifact
 
@@ -112,3 +116,34 @@ def module_for(artifact: TargetArtifact, kind: str, dtype: str, rows: int) -> Ne
             hint=f"schemac link grammar.pkg --target {artifact.target},batch={rows},dtype={dtype}",
         )
     return min(fitting, key=lambda module: module.batch)
+
+
+def step_inputs(module: NeuronModule, tables: StepTables) -> dict[str, npt.NDArray[np.int32]]:
+    """The table inputs of a ``step`` module by name, padded to its sizes; the rest change with every step.
+
+    Args:
+        module: of kind ``step``, from a package.
+        tables: `schemac_runtime.device.step_tables` of the package's program.
+
+    Raises:
+        PackageError: the module is too small for the tables.
+    """
+    start = tables.start.astype(np.int32)
+    filled = {
+        "arena": (tables.rows, 0), "state_info": (tables.info, 0), "state_start": (start, 0),
+        "token_class": (tables.classes.reshape(-1), 0), "following": (tables.following, -1),
+    }  # fmt: skip
+    inputs = {}
+    for tensor in module.inputs:
+        if tensor.name not in filled:
+            continue
+        table, fill = filled[tensor.name]
+        if table.shape[1:] != tensor.shape[1:] or len(table) > tensor.shape[0]:
+            raise PackageError(
+                f"{module.name}: {tensor.name} is {list(table.shape)}, the module takes {list(tensor.shape)}",
+                hint="compile the target again, for this program",
+            )
+        whole = np.full(tensor.shape, fill, dtype=np.int32)
+        whole[: len(table)] = table
+        inputs[tensor.name] = whole
+    return inputs

@@ -2,39 +2,22 @@
 
 The table lives beside the scheduler and knows what the device's arena holds. It takes masks from any backend of vLLM,
 as `StructuredOutputManager.grammar_bitmask` makes them. A mask that the arena does not hold yet travels once, and the
-row that was used longest ago makes room for it.
+row that was used longest ago makes room for it. Where the scheduler has schemac's own matchers at hand,
+`schemac_runtime.device.RowSource` makes the same steps without making the masks first.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from schemac_runtime.device.arena import FREE_ROW, ArenaFull, RowBook
+from schemac_runtime.device.steps import Step
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.neuron.layout import FREE_ROW
 
 Int32 = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """The arena rows of one step's masks.
-
-    Attributes:
-        number: how many assignments its table had made before. Each must reach the arena, in this order.
-        row_ids: int32 [n], one per mask.
-        new_ids: int32 [m], the arena rows to write before the step runs.
-        new_rows: int32 [m, W], what to write there.
-    """
-
-    number: int
-    row_ids: Int32
-    new_ids: Int32
-    new_rows: Int32
 
 
 class RowTable:
@@ -46,49 +29,51 @@ class RowTable:
     """
 
     def __init__(self, rows: int, vocab_size: int) -> None:
-        self.rows = rows
         self.words = (vocab_size + 31) // 32
-        self._assignments = 0
-        self._row_of: OrderedDict[bytes, int] = OrderedDict()  # by digest of the mask, the longest unused first
-        self._free = list(range(rows - 1, FREE_ROW, -1))
+        self.book = RowBook(rows)
+        self._held: list[int] = []
+        self._steps = 0
         everything = np.full(self.words, -1, dtype=np.int32)
         self._everything = {_digest(everything)}
         if vocab_size % 32:  # bits past the vocabulary may be clear
             everything[-1] = (1 << vocab_size % 32) - 1
             self._everything.add(_digest(everything))
 
-    def assign(self, masks: Int32) -> Assignment:
-        """The rows of masks, int32 [n, W]. Rows of this call are never taken from one another.
+    def step(self, masks: Int32) -> Step:
+        """The arena rows of a step's masks, int32 [n, W]. No row of the step is written over for another one of it.
 
         Raises:
-            MatcherError: the masks are of another shape, or more different ones than the arena has rows.
+            MatcherError: the masks are of another shape.
+            ArenaFull: more different ones than the arena has rows; nothing has changed then.
         """
         if masks.dtype != np.int32 or masks.ndim != 2 or masks.shape[1] != self.words:
             raise MatcherError(f"masks must be int32 [n, {self.words}], not {masks.dtype} {masks.shape}")
         digests = [_digest(mask) for mask in masks]
-        wanted = {digest for digest in digests if digest not in self._everything}
-        if len(wanted) >= self.rows:
-            raise MatcherError(
-                f"{len(wanted)} different masks in one step, the arena has {self.rows - 1} rows for them",
-                hint="make the arena larger",
-            )
-        for digest in wanted & self._row_of.keys():
-            self._row_of.move_to_end(digest)
-        row_ids = np.empty(len(masks), dtype=np.int32)
-        new: dict[int, Int32] = {}
-        for index, digest in enumerate(digests):
-            if digest in self._everything:
-                row_ids[index] = FREE_ROW
-                continue
-            row = self._row_of.get(digest)
-            if row is None:
-                row = self._free.pop() if self._free else self._row_of.popitem(last=False)[1]
-                self._row_of[digest] = row
-                new[row] = masks[index]
-            row_ids[index] = row
-        new_rows = np.stack(list(new.values())) if new else np.empty((0, self.words), dtype=np.int32)
-        self._assignments += 1
-        return Assignment(self._assignments - 1, row_ids, np.array(list(new), dtype=np.int32), new_rows)
+        wanted = {digest: mask for digest, mask in zip(digests, masks, strict=True) if digest not in self._everything}
+        if len(wanted) >= self.book.rows:
+            raise ArenaFull(
+                f"{len(wanted)} different masks in one step, the arena has {self.book.rows - 1} rows for them",
+                construct="rows", hint="make the arena larger",
+            )  # fmt: skip
+        for row in self._held:  # the step before is done with them when this one's rows are written
+            self.book.release(row)
+        row_of = dict.fromkeys(self._everything, FREE_ROW)
+        new_rows = {}
+        for digest in sorted(wanted, key=self.book.__contains__, reverse=True):  # first what is there, to keep it
+            row_of[digest], new = self.book.acquire(digest)
+            if new:
+                new_rows[row_of[digest]] = wanted[digest]
+        self._held = [row_of[digest] for digest in wanted]
+        self._steps += 1
+        nothing = np.empty((0, self.words), dtype=np.int32)
+        return Step(
+            self._steps - 1,
+            np.array([row_of[digest] for digest in digests], dtype=np.int32),
+            np.array(sorted(new_rows), dtype=np.int32),
+            np.stack([new_rows[row] for row in sorted(new_rows)]) if new_rows else nothing,
+            np.empty(0, dtype=np.int32),
+            nothing,
+        )
 
 
 def _digest(mask: Int32) -> bytes:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from schemac_runtime.device.steps import Step
 from schemac_runtime.errors import MatcherError, SchemacError
 from schemac_runtime.neuron.layout import ALL_ALLOWED, FREE_ROW, expand, unpack_bitmask
-from schemac_runtime.neuron.rows import Assignment
 from schemac_runtime.neuron.sampler import MaskedSampler, ShardedMaskedSampler
 from schemac_runtime.neuron.scheduler import BITMASK, REQUEST_IDS, ROWS
 
@@ -126,7 +126,7 @@ class RowIdMasks:
     ) -> None:
         self.config, self.sampler, self.device = config, sampler, device
         self.bytes_moved = 0
-        self._assignments = 0
+        self._steps = 0
 
     def warmup_input(self, rows: int) -> torch.Tensor | None:
         """Row ids that allow everything, int32 [rows], or None if structured outputs are disabled."""
@@ -136,21 +136,25 @@ class RowIdMasks:
 
     def step_input(self, scheduler_output: Any, req_ids: Sequence[str], rows: int) -> torch.Tensor | None:
         """The row ids of a step, int32 [rows] on the device; the arena's new rows are written first."""
-        attached: Assignment | None = getattr(scheduler_output, ROWS, None)
+        attached: Step | None = getattr(scheduler_output, ROWS, None)
         constrained = getattr(scheduler_output, REQUEST_IDS, None) or ()
         if not _masks_wanted(self.config, constrained):
             return None
         if attached is None:
             if getattr(scheduler_output, BITMASK, None) is not None:
-                raise MatcherError("the scheduler attached masks, not row ids", hint="use the scheduler mixin RowIds")
+                raise MatcherError("the scheduler attached masks, not row ids", hint="use the mixin SendsRowIds")
             ids = np.full(rows, FREE_ROW, dtype=np.int32)
         else:
-            if attached.number != self._assignments:
+            if attached.number != self._steps:
                 raise MatcherError(
-                    f"assignment {attached.number} came where {self._assignments} was due",
+                    f"step {attached.number} came where {self._steps} was due",
                     hint="every output of the scheduler must reach the runner, in order, from its start on",
                 )
-            self._assignments += 1
+            self._steps += 1
+            if len(attached.packed_at):
+                raise MatcherError(
+                    f"{len(attached.packed_at)} masks found no row in the arena", hint="make the arena larger"
+                )
             for first, last in _runs(attached.new_ids.tolist()):
                 self.bytes_moved += self.sampler.load_rows(int(attached.new_ids[first]), attached.new_rows[first:last])
             drafts = scheduler_output.scheduled_spec_decode_tokens

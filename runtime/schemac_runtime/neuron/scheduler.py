@@ -4,15 +4,17 @@ vLLM Neuron's scheduler attaches ``_grammar_bitmask``, the compact masks as vLLM
 ``_structured_output_request_ids``, whose they are. `attach_bitmask` does that. `attach_rows` replaces the masks by ids
 of arena rows, in the same order, and the rows that the arena lacks:
 
-    class RowIdScheduler(RowIds, ContinuousBatchingNeuronScheduler): ...
+    class RowIdScheduler(SendsRowIds, ContinuousBatchingNeuronScheduler): ...
 
     scheduler.row_table = RowTable(rows=4096, vocab_size=128256)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from schemac_runtime.device.steps import Step
 from schemac_runtime.neuron.rows import RowTable
 
 #: Attributes of the scheduler's output.
@@ -33,15 +35,26 @@ def attach_bitmask(scheduler_output: Any, grammar_output: Any) -> None:
 
 
 def attach_rows(scheduler_output: Any, table: RowTable) -> None:
-    """Replace the masks that are attached by an `Assignment`: 4 bytes per row instead of V."""
+    """Replace the masks that are attached by a `Step`: 4 bytes per row instead of V."""
     masks = getattr(scheduler_output, BITMASK, None)
-    if masks is None:
-        return
-    setattr(scheduler_output, ROWS, table.assign(masks))
+    if masks is not None:
+        attach_step(scheduler_output, table.step(masks), getattr(scheduler_output, REQUEST_IDS))
+
+
+def attach_step(scheduler_output: Any, step: Step, request_ids: Sequence[str]) -> None:
+    """Attach row ids that are there already, such as from `schemac_runtime.device.RowSource`.
+
+    Args:
+        scheduler_output: vLLM's `SchedulerOutput`.
+        step: one row id per position of each request, in this order.
+        request_ids: the constrained requests.
+    """
+    setattr(scheduler_output, ROWS, step)
+    setattr(scheduler_output, REQUEST_IDS, request_ids)
     setattr(scheduler_output, BITMASK, None)
 
 
-class RowIds:
+class SendsRowIds:
     """Goes before a vLLM scheduler class, with or without vLLM Neuron's own attachment, to send row ids.
 
     Attributes:

@@ -1,7 +1,7 @@
 """``neuron:trn1`` and its like: HLO modules for AWS Trainium and Inferentia, and NEFF files where a compiler is there.
 
-The modules depend on sizes only: batch, vocabulary, arena. What a grammar allows is in the arena, which the runtime
-writes, so packages for one model share their modules.
+The modules depend on sizes only: batch, vocabulary, arena; `step` also on the sizes of the program's tables. What a
+grammar allows is in the arena, which the runtime writes, so packages for one model share their modules.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from schemac.codegen.neuron.neuronx import DEFAULT_TIMEOUT, NeffCompiler, find_c
 from schemac.codegen.neuron.operators import check_operators
 from schemac.codegen.targets.family import Family
 from schemac.errors import PackageError, TargetError
+from schemac_runtime.device.tables import StepTables, step_tables
+from schemac_runtime.errors import DeviceError
 from schemac_runtime.neuron.modules import describe_module, hlo_blob, neff_blob, neuron_modules
 from schemac_runtime.program import Program
 from schemac_runtime.targets import TargetArtifact
@@ -88,7 +90,9 @@ def build(target: str, program: Program, **options: str) -> TargetArtifact:
         known = f"one of {', '.join(MACHINES)}"
         raise TargetError(f"there is no machine {machine!r}", construct="--target", hint=known)
     chosen = read_options(options)
-    rows = program_rows(program)
+    kinds = chosen.kinds or KINDS
+    tables = _step_tables(target, program, wanted=chosen.kinds is not None) if "step" in kinds else None
+    rows = max(program_rows(program), len(tables.rows) if tables else 1)
     capacity = chosen.rows or max(FEWEST_ROWS, 1 << (rows - 1).bit_length())
     if capacity < rows:
         raise TargetError(
@@ -96,8 +100,12 @@ def build(target: str, program: Program, **options: str) -> TargetArtifact:
             hint="leave rows out, or give more",
         )  # fmt: skip
     shape = Shape(1, program.vocab_size, capacity)
+    if tables is not None:
+        # Rounded up, so that programs of about the same size share their modules; `step_inputs` pads the tables.
+        states, following = (1 << (len(table) - 1).bit_length() for table in (tables.info, tables.following))
+        shape = replace(shape, states=states, class_tables=len(tables.classes), following=following)
     modules, blobs = {}, {}
-    for kind in chosen.kinds or ("mask", "greedy"):
+    for kind in kinds if tables is not None else [kind for kind in kinds if kind != "step"]:
         for dtype in chosen.dtypes:
             for batch in sorted(set(chosen.batches)):
                 module = lower(kind, dtype, replace(shape, batch=batch))
@@ -112,6 +120,20 @@ def build(target: str, program: Program, **options: str) -> TargetArtifact:
     for name in missing_neffs(artifact):
         artifact = with_neff(artifact, name, compiler)
     return artifact
+
+
+def _step_tables(target: str, program: Program, *, wanted: bool) -> StepTables | None:
+    """The tables of device steps; None for a program that needs a stack, or is not deterministic.
+
+    Raises:
+        TargetError: there are none, and they are wanted.
+    """
+    try:
+        return step_tables([program])
+    except DeviceError as error:
+        if not wanted:
+            return None
+        raise TargetError(f"{target}: kind=step: {error.reason}", construct="--target", hint=error.hint) from error
 
 
 def program_rows(program: Program) -> int:
