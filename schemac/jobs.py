@@ -13,8 +13,8 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+from schemac.api import add_target, link, to_bytes
 from schemac.api import compile as compile_source
-from schemac.api import link, to_bytes
 from schemac.errors import SourceError, VocabularyError
 from schemac.frontend.reasoning import ReasoningPrefix
 from schemac.vocabulary import Vocabulary, from_transformers, load_vocabulary
@@ -73,6 +73,7 @@ class Job:
         fingerprint: that the vocabulary must have, or None.
         limits: budget overrides.
         seconds: wall clock for compiling and linking together, None for none.
+        targets: machines to compile kernels for, as for `schemac.add_target`.
     """
 
     kind: str
@@ -82,6 +83,7 @@ class Job:
     fingerprint: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     seconds: float | None = 60.0
+    targets: tuple[str, ...] = ()
 
     @staticmethod
     def of(kind: str, source: bytes, vocabulary: VocabularyChoice, options: Mapping[str, Any], **more: Any) -> Job:
@@ -130,6 +132,8 @@ def run(job: Job) -> Result:
         raise SourceError(f"there is no such option: {error}", construct="options") from error
     left = None if job.seconds is None else max(0.001, job.seconds - (time.monotonic() - start))
     linked = link(compiled, vocabulary, limits=job.limits, timeout=left)
+    for target in job.targets:
+        linked = add_target(linked, target)
     data = to_bytes(linked)
     return Result(data, linked.programs[-1].min_tokens(), time.monotonic() - start)
 

@@ -55,7 +55,7 @@ def answer_to(header: dict[str, Any], source: bytes) -> dict[str, Any]:
         return {"fingerprint": loaded.fingerprint, "size": loaded.size, "stop_ids": list(loaded.stop_ids)}
     job = Job(
         header["kind"], source, vocabulary, header["options"], header["fingerprint"], header["limits"],
-        header["seconds"],
+        header["seconds"], tuple(header.get("targets", ())),
     )  # fmt: skip
     with _MemoryLimit(header.get("memory"), vocabulary):
         result = run(job)

@@ -16,6 +16,7 @@ from typing import Any
 
 from schemac import __version__
 from schemac.codegen.package import write_whole
+from schemac.codegen.targets import split_target
 from schemac.errors import SchemacError
 from schemac.jobs import Job, VocabularyChoice, run
 from schemac.store.sources import Source
@@ -52,6 +53,7 @@ class Plan:
         store: where to.
         vocabularies: what to link for, each into packages of its own.
         limits, seconds, memory: of each compile; memory in bytes beyond the vocabulary's own, None for no limit.
+        targets: machines to compile kernels for.
     """
 
     store: Path
@@ -59,6 +61,7 @@ class Plan:
     limits: Mapping[str, int]
     seconds: float | None
     memory: int | None = None
+    targets: tuple[str, ...] = ()
 
 
 def build(plan: Plan, sources: Iterable[Source], workers: int) -> Iterator[Outcome]:
@@ -144,6 +147,7 @@ def job_header(job: Job, path: Path, memory: int | None) -> dict[str, Any]:
         "limits": dict(job.limits),
         "seconds": job.seconds,
         "memory": memory,
+        "targets": list(job.targets),
         "output": str(path),
     }
 
@@ -170,9 +174,9 @@ def _run_all(
             continue
         for choice, fingerprint in prints:
             job = Job.of(source.kind, source.text, choice, source.options, fingerprint=fingerprint,
-                         limits=plan.limits, seconds=plan.seconds)  # fmt: skip
+                         limits=plan.limits, seconds=plan.seconds, targets=plan.targets)  # fmt: skip
             key = store_key(job.kind, job.source, job.options, fingerprint)
-            if key in begun or up_to_date(store, key, fingerprint):
+            if key in begun or up_to_date(store, key, fingerprint, plan.targets):
                 yield Outcome(source.name, key)
                 continue
             begun.add(key)
@@ -199,13 +203,20 @@ def _finished(
             yield Outcome(name, key, compiled=True)
 
 
-def up_to_date(store: Store, key: str, fingerprint: str) -> bool:
-    """Whether the package is there, whole, and made by this version; its date becomes now, as `gc` goes by dates."""
+def up_to_date(store: Store, key: str, fingerprint: str, targets: Sequence[str] = ()) -> bool:
+    """Whether the package is there, whole, made by this version, and holds these targets.
+
+    If it is, its date becomes now, as `gc` goes by dates. What a target was built with (its options, the version of its
+    compiler) is not compared.
+    """
     try:
         package = store.load(key, fingerprint)
     except PackageError:
         return False  # which is then written anew
     if package is None or package.manifest.get("schemac") != __version__:
+        return False
+    held = {artifact.target for artifact in package.targets}
+    if not {split_target(target)[0] for target in targets} <= held:
         return False
     with contextlib.suppress(OSError):  # a store that may only be read
         os.utime(package.path)

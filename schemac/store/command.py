@@ -13,11 +13,12 @@ from schemac.cli_options import (
     budget_option,
     complain,
     stop_ids_option,
+    targets_option,
     timeout_option,
     tokenizers_option,
     vocab_size_option,
 )
-from schemac.frontend import WHITESPACE
+from schemac.frontend import KEY_ORDERS, WHITESPACE
 from schemac_runtime.store import Store
 
 _store = click.argument("store", metavar="STORE", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -31,7 +32,10 @@ REFUSED = 1
 @tokenizers_option
 @stop_ids_option
 @vocab_size_option
+@targets_option
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
+@click.option("--key-order", type=click.Choice(KEY_ORDERS), default="schema", show_default=True, help="In objects.")
+@click.option("--openapi-nullable", is_flag=True, help="`nullable: true` allows null too, as in OpenAPI 3.0.")
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option("--reasoning-end", metavar="TEXT", help="Free text comes first, up to and including the first TEXT.")
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
@@ -52,7 +56,10 @@ def build_command(
     tokenizers: tuple[str, ...],
     stop_ids: tuple[int, ...],
     vocab_size: int | None,
+    targets: tuple[str, ...],
     whitespace: str,
+    key_order: str,
+    openapi_nullable: bool,
     draft: str | None,
     reasoning_end: str | None,
     strict: bool,
@@ -70,10 +77,11 @@ def build_command(
 
     if not tokenizers:
         raise click.UsageError("give --tokenizer, the vocabulary to link for")
-    options = {"whitespace": whitespace, "strict": strict, "draft": draft, "reasoning": reasoning_option(reasoning_end)}
+    options = {"whitespace": whitespace, "strict": strict, "draft": draft, "reasoning": reasoning_option(reasoning_end),
+               "openapi_nullable": openapi_nullable, "key_order": key_order}  # fmt: skip
     found = read_sources(sources, options)
     choices = [VocabularyChoice(_absolute(name), vocab_size, stop_ids or None) for name in tokenizers]
-    plan = Plan(output.absolute(), choices, limits, timeout or None, memory and memory << 20)
+    plan = Plan(output.absolute(), choices, limits, timeout or None, memory and memory << 20, targets)
     outcomes = build_on_dask(plan, found, scheduler) if scheduler else build(plan, found, workers)
     compiled = current = failed = 0
     progress = _Progress(len(found) * len(choices))

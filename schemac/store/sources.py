@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from schemac.errors import SchemacError, SourceError
-from schemac.frontend import KINDS, WHITESPACE, detect_kind
+from schemac.frontend import KEY_ORDERS, KINDS, WHITESPACE, detect_kind
 from schemac.frontend.reasoning import ReasoningPrefix
 
 #: What the kind of a file is by its name; None leaves it to the content.
 SUFFIXES = {".json": None, ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex"}
-_ENTRY = ("file", "kind", "whitespace", "strict", "draft", "reasoning_end")
+_OPTIONS = ("whitespace", "strict", "draft", "openapi_nullable", "key_order")
+_ENTRY = ("file", "kind", *_OPTIONS, "reasoning_end")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ def read_sources(where: Path, options: Mapping[str, Any]) -> list[Source]:
     """The sources of a folder (every file with a suffix of `SUFFIXES`, at any depth, by name) or of a manifest.
 
     A manifest is a JSON object with a list ``sources``. An entry is the path of a file, from the manifest's folder,
-    or an object with ``file`` and any of ``kind``, ``whitespace``, ``strict``, ``draft``, ``reasoning_end``, which
-    count before `options`.
+    or an object with ``file`` and any of ``kind``, ``whitespace``, ``strict``, ``draft``,
+    ``openapi_nullable``, ``key_order``, ``reasoning_end``, which count before `options`.
 
     Raises:
         SourceError: there is no such folder or manifest, or the manifest is not one.
@@ -67,7 +68,7 @@ def read_sources(where: Path, options: Mapping[str, Any]) -> list[Source]:
         if unknown:
             hint = "known are " + ", ".join(_ENTRY)
             raise SourceError("there is no such entry", place=place, construct=unknown[0], hint=hint)
-        for name, allowed in (("kind", KINDS), ("whitespace", WHITESPACE)):
+        for name, allowed in (("kind", KINDS), ("whitespace", WHITESPACE), ("key_order", KEY_ORDERS)):
             if name in entry and entry[name] not in allowed:
                 hint = "one of " + ", ".join(allowed)
                 raise SourceError(f"there is no {name} {entry[name]!r}", place=place, construct=name, hint=hint)
@@ -76,7 +77,7 @@ def read_sources(where: Path, options: Mapping[str, Any]) -> list[Source]:
 
 
 def _source(path: Path, name: str, entry: Mapping[str, Any], options: Mapping[str, Any]) -> Source:
-    own = {key: entry[key] for key in ("whitespace", "strict", "draft") if key in entry}
+    own = {key: entry[key] for key in _OPTIONS if key in entry}
     if "reasoning_end" in entry:
         own["reasoning"] = reasoning_option(entry["reasoning_end"])
     own = {**options, **own}

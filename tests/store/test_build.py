@@ -107,6 +107,20 @@ def test_a_bad_manifest_is_refused(
     assert outcome.err.count("\n") == 1
 
 
+def test_a_target_that_is_missing_is_added(schemac: Schemac, sources: Path, vocabulary: str) -> None:
+    pytest.importorskip("triton", reason="not run: needs triton")
+    schemac("build", "sources", "--tokenizer", vocabulary, "-o", "store")
+    arguments = ("build", "sources", "--tokenizer", vocabulary, "--target", "triton:sm_90", "-o", "store")
+    assert schemac(*arguments).out == "store: 3 compiled, 1 up to date, 0 failed\n"
+    assert schemac(*arguments).out == "store: 0 compiled, 4 up to date, 0 failed\n"
+
+
+def test_options_make_other_packages(schemac: Schemac, sources: Path, vocabulary: str) -> None:
+    for number, option in enumerate((["--whitespace", "compact"], ["--openapi-nullable"])):
+        outcome = schemac("build", "sources", "--tokenizer", vocabulary, *option, "-o", "store")
+        assert outcome.out == "store: 3 compiled, 1 up to date, 0 failed\n", (number, outcome.err)
+
+
 def test_a_bad_tokenizer_is_one_error(schemac: Schemac, sources: Path) -> None:
     outcome = schemac("build", "sources", "--tokenizer", "nothing", "-o", "store")
     assert outcome.code == 1

@@ -10,6 +10,7 @@ from schemac_runtime.errors import SchemacError
 
 MIB = 1 << 20
 WHITESPACE = ("flexible", "single", "compact")
+KEY_ORDERS = ("schema", "any")
 ON_MISS = ("compile", "reject")
 
 
@@ -27,6 +28,7 @@ class Settings:
         tokenizer: what `schemac build --tokenizer` was given, where the server's own tokenizer files would not give
             the same fingerprint.
         whitespace: of JSON; None: ``compact`` where vLLM is told `disable_any_whitespace`, else ``flexible``.
+        key_order: of JSON objects, ``schema`` or ``any``.
         strict: warnings refuse a request.
         finish: keep answers within `max_tokens`, unless a request says otherwise.
         compile_seconds: deadline of one compile.
@@ -41,6 +43,7 @@ class Settings:
     on_miss: str = "compile"
     tokenizer: str | None = None
     whitespace: str | None = None
+    key_order: str = "schema"
     strict: bool = False
     finish: bool = False
     compile_seconds: float = 30.0
@@ -92,7 +95,7 @@ def _checked(name: str, value: object, default: object) -> Any:
             return type(default)(value)
         expected = "a number"
     else:
-        allowed = {"on_miss": ON_MISS, "whitespace": WHITESPACE}.get(name, ())
+        allowed = {"on_miss": ON_MISS, "whitespace": WHITESPACE, "key_order": KEY_ORDERS}.get(name, ())
         if isinstance(value, str) and (not allowed or value in allowed):
             return value
         if value is None and default is None:

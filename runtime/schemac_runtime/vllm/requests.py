@@ -34,7 +34,7 @@ def compile_options(settings: Settings, config: Any, params: Any = None) -> dict
     whitespace = settings.whitespace or "flexible"
     if config.disable_any_whitespace or (params is not None and getattr(params, "disable_any_whitespace", False)):
         whitespace = "compact"
-    return {"whitespace": whitespace, "strict": settings.strict}
+    return {"whitespace": whitespace, "key_order": settings.key_order, "strict": settings.strict}
 
 
 def constraint_of(params: Any, options: dict[str, Any]) -> Constraint:
