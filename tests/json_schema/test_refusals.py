@@ -20,6 +20,7 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ('{"type": "object",\n "type": "array"}', {}, SourceError, "2:2", None),
     (b"\xff", {}, SourceError, None, None),
     ('{"minimum": 1e999999}', {}, SourceError, None, None),
+    ('{"minimum": ' + "9" * 4_001 + "}", {}, SourceError, None, None),
     ([], {}, SourceError, "#", None),
     ({"items": {"type": "strin"}}, {}, SourceError, "#/items/type", "type"),
     ({"properties": {"a/b": {"minLength": -1}}}, {}, SourceError, "#/properties/a~1b/minLength", "minLength"),

@@ -73,7 +73,11 @@ def _from_text(text: str) -> object:
     _check_depth(text)
     try:
         return json.loads(
-            text, parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_object_without_duplicates
+            text,
+            parse_float=_decimal,
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_without_duplicates,
         )
     except _DuplicateKey as error:
         key = str(error)
@@ -85,17 +89,25 @@ def _from_text(text: str) -> object:
         raise SourceError(f"not JSON: {error.msg}", place=place, hint="check the file with a JSON linter") from None
     except RecursionError:
         raise SourceError("the schema is nested too deep for this process") from None
-    except ValueError as error:  # integers beyond the interpreter's limit of digits
-        raise SourceError(f"a number is too long: {error}") from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise _too_long(text)
+    return int(text)
 
 
 def _decimal(text: str) -> Decimal:
     value = Decimal(text)
     if value and (abs(value.adjusted()) > MAX_DIGITS or len(value.as_tuple().digits) > MAX_DIGITS):
-        raise SourceError(
-            f"the number {text[:40]} needs more than {MAX_DIGITS:,} digits", hint="numbers are kept exactly; round it"
-        )
+        raise _too_long(text)
     return value
+
+
+def _too_long(text: str) -> SourceError:
+    return SourceError(
+        f"the number {text[:40]} needs more than {MAX_DIGITS:,} digits", hint="numbers are kept exactly; round it"
+    )
 
 
 def _refuse_constant(name: str) -> object:
