@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
+from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program, Tables
 from schemac_runtime.targets import TargetArtifact, read_targets
 from schemac_runtime.verifier import verify_tables
@@ -122,7 +123,7 @@ def load(path: str | os.PathLike[str]) -> Package:
             return bytes(data[offset : offset + length])
 
         source = read(*manifest["source"])
-        programs = tuple(_read_program(arrays, entry) for entry in manifest["programs"])
+        programs = tuple(_read_program(arrays, entry, manifest["automaton"]) for entry in manifest["programs"])
         targets = read_targets(manifest, programs, read)
     except PackageError as error:
         raise PackageError(
@@ -184,7 +185,7 @@ def _read_arrays(data: mmap.mmap, manifest: Mapping[str, Any], end: int) -> dict
     return arrays
 
 
-def _read_program(arrays: Mapping[str, Array], entry: Mapping[str, Any]) -> Program:
+def _read_program(arrays: Mapping[str, Array], entry: Mapping[str, Any], automaton: Mapping[str, Any]) -> Program:
     prefix = entry["path"]
     missing = [name for name in Tables.names() if f"{prefix}/{name}" not in arrays]
     if missing:
@@ -193,4 +194,9 @@ def _read_program(arrays: Mapping[str, Array], entry: Mapping[str, Any]) -> Prog
     verify_tables(tables)
     if len(tables.token_class) != entry["vocab_size"]:
         _fail(f"{prefix}: a table for {len(tables.token_class)} tokens, expected {entry['vocab_size']}")
-    return Program(tables, str(entry["fingerprint"]), str(entry["tokenizer"]))
+    guards = None
+    if automaton.get("guards"):
+        guards = GuardTables.read(arrays, automaton, prefix, len(tables.token_class))
+        if len(guards.owner) != len(tables.accepting):
+            _fail(f"{prefix}: tables for {len(tables.accepting)} states, guards for {len(guards.owner)}")
+    return Program(tables, str(entry["fingerprint"]), str(entry["tokenizer"]), guards)

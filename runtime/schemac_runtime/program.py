@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from schemac_runtime.guards import GuardTables
     from schemac_runtime.matcher import Matcher
 
 Int32 = npt.NDArray[np.int32]
@@ -137,10 +138,14 @@ class Program:
         vocab_size: the number of token ids V, padding included.
         fingerprint: of the vocabulary it was linked for.
         tokenizer: the built-in name of that vocabulary, or "".
+        guards: what registers need, if frames have any.
     """
 
-    def __init__(self, tables: Tables, fingerprint: str = "", tokenizer: str = "") -> None:
+    def __init__(
+        self, tables: Tables, fingerprint: str = "", tokenizer: str = "", guards: GuardTables | None = None
+    ) -> None:
         self.tables = tables
+        self.guards = guards
         self.fingerprint = fingerprint
         self.tokenizer = tokenizer
         self.vocab_size = len(tables.token_class)
@@ -194,9 +199,10 @@ class Program:
 
     def matcher(self, stop_ids: tuple[int, ...] = ()) -> Matcher:
         """A matcher at the start of a text. `stop_ids` are allowed at its end beside the vocabulary's own."""
+        from schemac_runtime.guarded import GuardedMatcher
         from schemac_runtime.matcher import Matcher
 
-        return Matcher(self, stop_ids)
+        return Matcher(self, stop_ids) if self.guards is None else GuardedMatcher(self, stop_ids)
 
     def min_tokens(self) -> int:
         """How many tokens the shortest text takes, the one that ends it included: no lower limit can work."""

@@ -14,19 +14,63 @@ from schemac.codegen.edges import Edges
 from schemac.codegen.frames import Frames
 from schemac.ir.automaton import Automaton
 from schemac_runtime.program import EXIT, UNREACHABLE
+from schemac_runtime.registers import ACTIONS, NEXT
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
+#: Guarded frames nest: what an item needs counts for what its array needs. Deeper than this is as good as endless.
+_ROUNDS = 30
+
 
 def distances(
     automaton: Automaton, frames: Frames, defaults: Defaults, edges: Edges, token_class: Int32
-) -> tuple[Int32, Int32]:
-    """(distance, reach) int32 [N].
+) -> tuple[Int32, Int32, Int32]:
+    """(distance, reach) int32 [N], and unit int32 [guards].
+
+    In a guarded frame the distance is that of a register that has counted nothing yet: `unit` tokens are added for each
+    of the characters, items or keys that are needed at least, and a matcher subtracts what has been counted.
 
     `distance` is the tokens needed from a state to an end of its frame, `UNREACHABLE` where there is none. `reach` is
     the most that any one token leaves to be done, beside what the frames below need anyway.
     """
+    unit = np.ones(len(automaton.guards), dtype=np.int64)
+    for _ in range(_ROUNDS):
+        distance, reach = _distances(automaton, frames, defaults, edges, token_class, _needed(automaton, unit))
+        before, unit = unit, _units(automaton, distance, _needed(automaton, unit))
+        if np.array_equal(before, unit):
+            break
+    else:
+        unit[:] = UNREACHABLE
+        distance, reach = _distances(automaton, frames, defaults, edges, token_class, _needed(automaton, unit))
+    return distance.astype(np.int32), np.minimum(reach, UNREACHABLE).astype(np.int32), unit.astype(np.int32)
+
+
+def _needed(automaton: Automaton, unit: Int64) -> Int64:
+    """int64 [N]: the tokens for what the guard of a state's frame needs at least."""
+    of_procedure = np.zeros(len(automaton.entry), dtype=np.int64)
+    for (procedure, guard), each in zip(automaton.guards, unit.tolist(), strict=True):
+        of_procedure[procedure] = min(guard.low * each, UNREACHABLE)
+    needed: Int64 = of_procedure[automaton.owner]
+    return needed
+
+
+def _units(automaton: Automaton, distance: Int64, needed: Int64) -> Int64:
+    """int64 [guards]: the tokens that one more item or key needs: the comma, and what follows it."""
+    a = automaton
+    unit = np.ones(len(a.guards), dtype=np.int64)
+    state, symbol = a.actions[:, 0], a.actions[:, 1]
+    behind = a.next_state[state, symbol]
+    for index, (procedure, guard) in enumerate(a.guards):
+        mine = behind[(a.owner[state] == procedure) & (a.actions[:, 2] == ACTIONS.index(NEXT))]
+        if guard.low and len(mine):
+            unit[index] = min(1 + int((distance[mine] - needed[mine]).max()), UNREACHABLE)
+    return unit
+
+
+def _distances(
+    automaton: Automaton, frames: Frames, defaults: Defaults, edges: Edges, token_class: Int32, needed: Int64
+) -> tuple[Int64, Int64]:
     states = automaton.states
     has_token = np.zeros(1 + int(max(edges.symbol_class.max(initial=0), token_class.max(initial=0))), dtype=np.bool_)
     has_token[token_class] = True
@@ -35,7 +79,7 @@ def distances(
     key = np.unique((edges.origin[usable] * contexts + edges.context[usable]) * states + edges.target[usable])
     target, context, origin = key % states, key // states % contexts, key // states // contexts
 
-    distance = np.where(automaton.accepting, 0, UNREACHABLE).astype(np.int64)
+    distance = np.where(automaton.accepting, needed, UNREACHABLE).astype(np.int64)
     entering = np.flatnonzero(frames.enters >= 0)
     heirs = np.flatnonzero(defaults.state >= 0)
     steps = _inherited_steps(heirs, defaults, edges, has_token)
@@ -64,7 +108,7 @@ def distances(
     if len(heirs):
         below = np.where(defaults.ret[heirs] >= 0, distance[defaults.ret[heirs]], 0)
         reach[heirs] = np.maximum(reach[heirs], reach[defaults.state[heirs]] + below)
-    return distance.astype(np.int32), np.minimum(reach, UNREACHABLE).astype(np.int32)
+    return distance, reach
 
 
 def _levels(frames: Frames) -> list[tuple[Int64, Int64, Int64]]:

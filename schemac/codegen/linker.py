@@ -18,6 +18,7 @@ from schemac.codegen.defaults import default_states, no_defaults
 from schemac.codegen.distance import distances
 from schemac.codegen.edges import Edges
 from schemac.codegen.frames import Frames
+from schemac.codegen.guards import guard_tables
 from schemac.codegen.liveness import live_outcomes, spells_all
 from schemac.codegen.relations import DEAD, EMPTY, Relations, among, ranges
 from schemac.codegen.rows import RowTable
@@ -54,7 +55,7 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     token_class = number[token_relation].astype(np.int32)
     if not complete:
         edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
-    distance, reach = distances(automaton, frames, defaults, edges, token_class)
+    distance, reach, unit = distances(automaton, frames, defaults, edges, token_class)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
     state_row, clear_row = _state_rows(edges, defaults.state, table, int(number.max()) + 1)
@@ -85,7 +86,8 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         start_context=start_context.astype(np.int32),
         stop_ids=np.array(vocabulary.stop_ids, dtype=np.int32),
     )
-    return Program(tables, vocabulary.fingerprint, vocabulary.name)
+    guards = guard_tables(automaton, vocabulary, unit, budget) if automaton.guards else None
+    return Program(tables, vocabulary.fingerprint, vocabulary.name, guards)
 
 
 def _token_relations(automaton: Automaton, vocabulary: Vocabulary, relations: Relations) -> Int32:

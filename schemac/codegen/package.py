@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from schemac.budget import Budget
+from schemac.codegen.guards import rest_counts
 from schemac.errors import PackageError, SchemacError
 from schemac.ir.automaton import Automaton, verify
+from schemac_runtime.guards import guard_arrays
 from schemac_runtime.package import ALIGNMENT, FORMAT, LOCAL_HEADER, LOCAL_SIGNATURE, MANIFEST
 from schemac_runtime.program import Program, Tables
 from schemac_runtime.registers import Guard
@@ -44,8 +47,16 @@ def automaton_arrays(automaton: Automaton) -> dict[str, Array]:
         "automaton/call_start": automaton.call_start,
         "automaton/call_procedure": automaton.call_procedure,
         "automaton/call_return": automaton.call_return,
-        **({"automaton/actions": automaton.actions.reshape(-1)} if automaton.guards else {}),
+        **_guard_arrays(automaton),
     }
+
+
+def _guard_arrays(automaton: Automaton) -> dict[str, Array]:
+    if not automaton.guards:
+        return {}
+    rest, whole = rest_counts(automaton, Budget())
+    actions = automaton.actions.reshape(-1)
+    return {"automaton/actions": actions, "automaton/rest": rest, "automaton/whole": whole}
 
 
 def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, Any]) -> Automaton:
@@ -132,6 +143,8 @@ def package_bytes(
     for program in programs:
         prefix = f"programs/{program.fingerprint[:16]}"
         arrays.update({f"{prefix}/{name}": getattr(program.tables, name) for name in Tables.names()})
+        if program.guards is not None:
+            arrays.update({f"{prefix}/{name}": array for name, array in guard_arrays(program.guards).items()})
         linked.append({
             "path": prefix,
             "fingerprint": program.fingerprint,

@@ -1,0 +1,487 @@
+"""Matching where frames have registers: counted strings and arrays, distinct items and keys.
+
+The tables of a program follow the automaton without its guards. A guarded matcher follows it byte by byte as well, with
+the registers of the guarded frames, and so knows its true configurations. A mask is that of the tables for these
+configurations, without the tokens that a guard forbids. Few tokens can meet a guard at all, and which ones follows from
+the registers and from a few facts about every token; only those are tried one by one, once for equal circumstances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import index as index_of
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac_runtime.errors import MatcherError
+from schemac_runtime.masks import apply_operation
+from schemac_runtime.matcher import ENDED, Configurations, Matcher
+from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, tokens_operation
+from schemac_runtime.registers import (
+    Guard,
+    Register,
+    acted,
+    character,
+    may_close,
+    opened,
+    plain_characters,
+)
+from schemac_runtime.stacks import Stack
+from schemac_runtime.suspects import Suspects
+
+#: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
+Registers = tuple[int, Register, "Registers"] | None
+#: A configuration with its registers. Its stack is one stack, never a set of several.
+Place = tuple[int, Stack, Registers]
+Places = tuple[Place, ...]
+#: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
+_MANY = (1 << 31) - 1
+#: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
+_TRIED = 50_000
+#: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
+_TRIED_TOKENS = 2_000
+#: Masks remembered by a matcher, by circumstances.
+_REMEMBERED = 4_096
+_SPACES = b" \t\n\r"
+
+
+class GuardedMatcher(Matcher):
+    """A matcher for a program with guards. It is used as any other."""
+
+    __slots__ = ("_forbidden", "_guards", "_places", "_places_history", "_special", "_suspects", "_tables", "_text")
+
+    def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
+        super().__init__(program, stop_ids)
+        assert program.guards is not None
+        self._tables = program.guards
+        self._guards: list[Guard] = [guard for _, guard in program.guards.guards]
+        self._suspects = Suspects.of(program.guards)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._text = bytearray()
+        self._forbidden: dict[object, Operation | None] = {}
+        self._places_history: list[tuple[Places, int]] = []
+        state = int(self._tables.entry[0])
+        self._go_to(self._settled_places([(state, self._pool.bottom, None)], 0))
+
+    def _go_to(self, places: Places) -> None:
+        """Stand at some places; the tables follow."""
+        self._places = places
+        self._now = self._projected(places)
+
+    def _projected(self, places: Places) -> Configurations:
+        if len(places) == 1:
+            return ((places[0][0], places[0][1]),)
+        after: dict[int, list[Stack]] = {}
+        for state, stack, _ in places:
+            after.setdefault(state, []).append(stack)
+        return self._merged(after)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def accept(self, token: int) -> bool:
+        """Read one token, see `Matcher.accept`."""
+        token = index_of(token)
+        length = len(self._text)
+        after = self._after_token(self._places, token)
+        if after is None:
+            return False
+        self._history.append(self._now)
+        self._places_history.append((self._places, length))
+        if after:
+            self._go_to(after)
+        else:
+            self._places, self._now = after, ENDED
+        return True
+
+    def _after_token(self, places: Places, token: int) -> Places | None:
+        """The places after a token, () after one that ends the text; None, and the text unchanged, if it is refused."""
+        if not 0 <= token < self.program.vocab_size or self._now is ENDED or not places:
+            return None
+        if token in self.stop_ids and self._ends(places):
+            return ()
+        length = len(self._text)
+        tables = self._tables
+        piece, symbols = tables.piece(token)
+        if not piece:
+            symbol = tables.label_symbol.get(token)
+            after = () if symbol is None else self._read(places, b"\0", (symbol,), length - 1)
+            return after or None
+        self._text += piece
+        if len(places) == 1 and tables.plain[token]:
+            quick = self._quick(places[0], token)
+            if quick is not None:
+                return quick
+        after = self._read(places, piece, symbols, length)
+        if not after:
+            del self._text[length:]
+            return None
+        return after
+
+    def _quick(self, place: Place, token: int) -> Places | None:
+        """The place after a token that ends and begins nothing; None where that is not so simple."""
+        state, stack, registers = place
+        if self._suspects.repeats:
+            return None
+        if registers is not None and self._tables.guard_of[state] >= 0:
+            index, register, below = registers
+            guard = self._guards[index]
+            if guard.kind == "characters":
+                if register.mode:
+                    return None
+                changed = plain_characters(guard, register, self._suspects.characters[token])
+                if changed is None:
+                    return None
+                registers = (index, changed, below)
+        after = self._one_step(state, stack, token)
+        if after is None:
+            return None
+        reached: Place = (after[0], after[1], registers)
+        return (reached,) if self._alive(reached) else None
+
+    def _read(self, places: Places, piece: bytes, symbols: Sequence[int], position: int) -> Places:
+        """The places after some bytes of the text, which `position` bytes come before."""
+        tables, accepting, calls = self._tables, self.program.accepting, self._tables.calls
+        flat, width, guard_of = tables.flat, tables.symbols, tables.guard_of
+        current: Sequence[Place] = places
+        for byte, symbol in zip(piece, symbols, strict=True):
+            after: list[Place] = []
+            pending = list(current)
+            for state, stack, registers in pending:  # grows while we walk it
+                target = flat[state * width + symbol]
+                if target >= 0:
+                    if guard_of[state] < 0:
+                        after.append((target, stack, registers))
+                    else:
+                        action = tables.acts.get(state * width + symbol)
+                        changed = self._changed(registers, action, byte, position + 1)
+                        if changed is not None:
+                            after.append((target, stack, changed))
+                if accepting[state]:
+                    pending += self._returned(state, stack, registers, position)
+                for entry, guard, ret in calls.get(state, ()):
+                    below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
+                    pending.append((entry, below, self._entered(guard, registers, position)))
+            if not after:
+                return ()
+            current = after if len(after) == 1 else list(dict.fromkeys(after))
+            position += 1
+        settled = self._settled_places(current, position)
+        return tuple(place for place in settled if self._alive(place))
+
+    def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
+        return registers if guard < 0 else (guard, opened(self._guards[guard], position), registers)
+
+    def _changed(self, registers: Registers, action: str | None, byte: int, position: int) -> Registers:
+        """The registers after a byte in the innermost guarded frame; None if it is forbidden."""
+        assert registers is not None
+        index, register, below = registers
+        guard = self._guards[index]
+        changed: Register | None = register
+        if guard.kind == "characters":
+            changed = character(guard, register, byte)
+        elif action is not None:
+            changed = acted(guard, register, action, self._text, position)
+        return None if changed is None else (index, changed, below)
+
+    def _returned(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
+        """Where the text goes on if the frame ends here."""
+        if self._tables.guard_of[state] >= 0:
+            assert registers is not None
+            index, register, registers = registers
+            if not may_close(self._guards[index], register, self._text, position):
+                return []
+        return [(ret, parent, registers) for ret, parent in stack.tops]
+
+    def _settled_places(self, places: Sequence[Place], position: int) -> Places:
+        """As `_settled`, with registers: return where there is nothing else to do, enter where there is only a call."""
+        program = self.program
+        settled: dict[Place, None] = {}
+        pending = list(reversed(places))
+        while pending:
+            state, stack, registers = pending.pop()
+            if program.returns_only[state] and stack.tops:
+                pending += self._returned(state, stack, registers, position)
+            elif program.enter_state[state] >= 0:
+                entry = program.enter_state[state]
+                entered = self._entered(self._tables.guard_of[entry], registers, position)
+                pending.append((entry, self._pool.push(stack, program.enter_return[state]), entered))
+            else:
+                settled[state, stack, registers] = None
+        return tuple(settled)
+
+    def _ends(self, places: Places) -> bool:
+        """Whether the text may end at one of the places."""
+        pending = [place for place in places if self.program.accepting[place[0]]]
+        for state, stack, registers in pending:  # grows while we walk it
+            if stack.empty:
+                return True
+            returned = self._returned(state, stack, registers, len(self._text))
+            pending += [place for place in returned if self.program.accepting[place[0]]]
+        return False
+
+    # -- what is left for items and keys -------------------------------------------------------------------------
+
+    def _alive(self, place: Place) -> bool:
+        """Whether every item and key that is being read can still become one that has not been seen."""
+        state, stack, registers = place
+        tables = self._tables
+        many = 1
+        here, below = state, stack
+        depth = 0
+        while registers is not None and many < _MANY:
+            while tables.guard_of[here] < 0:  # the frames within the guarded one
+                many = min(many * tables.whole_of[here], _MANY)
+                here, below = below.ret, below.parent or below
+            index, register, registers = registers
+            if register.start >= 0 and register.seen and self._guards[index].distinct:
+                texts = min(many * tables.rest_of[here], _MANY)
+                if texts <= 2 * len(register.seen) + 2 and not self._completes(place, depth):
+                    return False
+            many = min(many * tables.whole_of[here], _MANY)
+            here, below = below.ret, below.parent or below
+            depth += 1
+        return True
+
+    def _completes(self, place: Place, depth: int) -> bool:
+        """Whether some text ends the item or key of the register at that depth, and is let through."""
+
+        def done(after: Place) -> bool:
+            mine = _chain(after[2])
+            return len(mine) < len(before) - depth or mine[len(mine) - len(before) + depth][1].start != start
+
+        before = _chain(place[2])
+        start = before[depth][1].start
+        length = len(self._text)
+        pending: list[tuple[Place, bytes]] = [(place, b"")]
+        tried = 0
+        while pending and tried < _TRIED:
+            here, text = pending.pop()
+            for byte in range(256):
+                symbol = int(self._tables.byte_class[byte])
+                self._text[length:] = text + bytes((byte,))
+                tried += 1
+                for after in self._read_bare(here, byte, symbol, length + len(text)):
+                    if done(after):
+                        del self._text[length:]
+                        return True
+                    if after != here or byte not in _SPACES:
+                        pending.append((after, text + bytes((byte,))))
+        del self._text[length:]
+        return bool(pending)
+
+    def _read_bare(self, place: Place, byte: int, symbol: int, position: int) -> list[Place]:
+        """As `_read` for one byte, without asking what is left."""
+        found: list[Place] = []
+        pending = [place]
+        for state, stack, registers in pending:  # grows while we walk it
+            key = state * self._tables.symbols + symbol
+            target = self._tables.flat[key]
+            if target >= 0:
+                changed = registers
+                if self._tables.guard_of[state] >= 0:
+                    changed = self._changed(registers, self._tables.acts.get(key), byte, position + 1)
+                if changed is not None or registers is None:
+                    found += self._settled_places([(target, stack, changed)], position + 1)
+            if self.program.accepting[state]:
+                pending += self._returned(state, stack, registers, position)
+            for entry, guard, ret in self._tables.calls.get(state, ()):
+                below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
+                pending.append((entry, below, self._entered(guard, registers, position)))
+        return found
+
+    # -- masks ---------------------------------------------------------------------------------------------------
+
+    def fill_bitmask(self, bitmask: Any, row: int = 0, budget: int | None = None) -> None:
+        """Write the allowed tokens into ``bitmask[row]``, see `Matcher.fill_bitmask`."""
+        super().fill_bitmask(bitmask, row)
+        if self._now is ENDED:
+            return
+        key = tuple(self._circumstances(place) for place in self._places)
+        if any(part[2] for part in key):
+            if key not in self._forbidden:
+                if len(self._forbidden) >= _REMEMBERED:
+                    self._forbidden.clear()
+                self._forbidden[key] = self._find_forbidden(self._out)
+            forbidden = self._forbidden[key]
+            if forbidden is not None:
+                apply_operation(self._out, forbidden)
+        if budget is not None:
+            self._keep_within(self._out, budget)
+
+    def _circumstances(self, place: Place) -> tuple[int, Stack, tuple[object, ...]]:
+        """What the forbidden tokens depend on, and no more: registers far from their bounds are all alike."""
+        state, stack, registers = place
+        parts: list[object] = []
+        while registers is not None:
+            index, register, registers = registers
+            parts.append(self._circumstance(index, register))
+        return state, stack, tuple(parts)
+
+    def _circumstance(self, index: int, register: Register) -> object:
+        guard = self._guards[index]
+        number: object = self._suspects.near(index, register.number)
+        if guard.kind == "characters":
+            return number, register.mode
+        if not guard.distinct or not register.seen:
+            return number
+        if register.start < 0:
+            return number, register.seen
+        text = bytes(self._text[register.start :]).lstrip(_SPACES)
+        if guard.kind == "members" and not any(seen.startswith(text) for seen in register.seen):
+            return number, register.seen, None
+        return number, register.seen, text
+
+    def _find_forbidden(self, out: Int32) -> Operation | None:
+        """The step that takes away the tokens of a mask that guards forbid."""
+        program = self.program
+        allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
+        certain = np.ones(program.vocab_size, dtype=np.bool_)
+        doubtful = np.zeros(program.vocab_size, dtype=np.bool_)
+        for place in self._places:
+            mine, surely = self._suspects_at(place)
+            certain &= surely
+            doubtful |= mine | surely
+        stops = np.array(sorted(self.stop_ids), dtype=np.int64)
+        doubtful &= allowed
+        certain &= doubtful
+        doubtful &= ~certain
+        doubtful[stops] = False
+        certain[stops] = bool(self._at_end(self._now)) and not self._ends(self._places)
+        for token in np.flatnonzero(doubtful).tolist():
+            length = len(self._text)
+            after = self._after_token(self._places, token)
+            del self._text[length:]
+            certain[token] = after is None
+        gone = np.flatnonzero(certain)
+        if not len(gone):
+            return None
+        words, bits, _ = tokens_operation(gone)
+        return words, ~bits, True
+
+    def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        state, _, registers = place
+        levels: list[tuple[int, Register, bytes | None, bool]] = []
+        inside = self._tables.guard_of[state] >= 0
+        while registers is not None:
+            index, register, registers = registers
+            text = bytes(self._text[register.start :]).lstrip(_SPACES) if register.start >= 0 else None
+            levels.append((index, register, text, inside and self._tables.rest_of[state] < _MANY))
+            inside = False
+        return self._suspects.at(levels)
+
+    # -- limits on the number of tokens --------------------------------------------------------------------------
+
+    def tokens_needed(self) -> int:
+        """How many tokens suffice to finish the text from here, see `Matcher.tokens_needed`."""
+        return 0 if self._now is ENDED else 1 + min(map(self._needed, self._places))
+
+    def _needed(self, place: Place) -> int:
+        state, stack, registers = place
+        return self.program.distance[state] + stack.needs - self._credit(registers)
+
+    def _credit(self, registers: Registers) -> int:
+        """The tokens that distances count for what has been read already."""
+        total = 0
+        while registers is not None:
+            index, register, registers = registers
+            total += min(register.number, self._guards[index].low) * self._tables.unit_of[index]
+        return total
+
+    def _keep_within(self, out: Int32, budget: int) -> None:
+        """Take away the tokens after which the text could not be finished in time, see `Matcher`."""
+        needed = self.tokens_needed()
+        if budget < needed:
+            raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {needed}")
+        left = budget - 2  # after this token, before the stop token
+        program = self.program
+        if all(self._reach(state, stack) - self._credit(registers) <= left for state, stack, registers in self._places):
+            return
+        allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
+        token_class = program.tables.token_class
+        fits = np.zeros(program.classes, dtype=np.bool_)
+        for symbol_class in np.unique(token_class[allowed]).tolist():
+            fits[symbol_class] = any(
+                program.distance[after] + reached.needs - self._credit(registers) <= left
+                for state, stack, registers in self._places
+                for after, reached in self._after(state, stack, symbol_class)
+            )
+        keep = fits[token_class] & allowed
+        best, least = -1, UNREACHABLE * 2
+        rest = np.flatnonzero(allowed & ~keep)
+        lengths = np.diff(self._tables.token_start)[rest]
+        for token in rest[np.argsort(lengths, kind="stable")[:_TRIED_TOKENS]].tolist():
+            length = len(self._text)
+            after = self._after_token(self._places, token)
+            del self._text[length:]
+            if after is None:
+                continue
+            needs = min(map(self._needed, after), default=-1)
+            keep[token] = needs <= left
+            if needs < least:
+                best, least = token, needs
+        if best >= 0 and not keep.any():
+            keep[best] = True  # what has been seen stands in the way of the shortest end: the nearest there is
+        packed = np.zeros(program.words * 4, dtype=np.uint8)
+        bits = np.packbits(keep, bitorder="little")
+        packed[: len(bits)] = bits
+        out[: program.words] = packed.view(np.int32)
+        if self._ends(self._places):
+            apply_operation(out, self._stop)
+
+    # -- the past ------------------------------------------------------------------------------------------------
+
+    def validate(self, tokens: Iterable[int]) -> int:
+        """How many of the given tokens could be accepted in a row. Changes nothing."""
+        count, places, length = 0, self._places, len(self._text)
+        for token in tokens:
+            after = self._after_token(places, index_of(token))
+            if after is None:
+                break
+            places, count = after, count + 1
+        del self._text[length:]
+        return count
+
+    def rollback(self, count: int) -> None:
+        """Undo the last `count` accepted tokens, see `Matcher.rollback`."""
+        super().rollback(count)
+        if count:
+            self._places, length = self._places_history[-count]
+            del self._places_history[-count:]
+            del self._text[length:]
+
+    def reset(self) -> None:
+        """Back to the start of a text."""
+        super().reset()
+        self._begin()
+
+    def fork(self) -> Matcher:
+        """An independent matcher at the same place, history included."""
+        other = super().fork()
+        assert isinstance(other, GuardedMatcher)
+        other._tables, other._guards, other._suspects = self._tables, self._guards, self._suspects
+        other._forbidden = self._forbidden
+        other._places, other._places_history = self._places, list(self._places_history)
+        other._text = bytearray(self._text)
+        return other
+
+    def is_complete(self) -> bool:
+        """Whether the text so far is a whole one (it may also go on)."""
+        return self._now is ENDED or self._ends(self._places)
+
+    @property
+    def configurations(self) -> int:
+        """In how many places at once the text may stand."""
+        return len(self._places)
+
+
+def _chain(registers: Registers) -> list[tuple[int, Register]]:
+    """Registers as a list, innermost first."""
+    found: list[tuple[int, Register]] = []
+    while registers is not None:
+        index, register, registers = registers
+        found.append((index, register))
+    return found

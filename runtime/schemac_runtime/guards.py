@@ -1,0 +1,263 @@
+"""The part of a program that its guards need: the automaton over bytes, and the bytes of the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac_runtime.errors import PackageError
+from schemac_runtime.registers import ACTIONS, KINDS, Guard
+
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+Arrays = Mapping[str, npt.NDArray[Any]]
+#: The arrays that every guarded program shares with the automaton of its package, and those of its own.
+_SHARED = ("owner", "entry", "call_start", "call_procedure", "call_return", "byte_class", "actions", "rest", "whole")
+_EDGES = ("edge_start", "edge_symbol", "edge_target")
+OWN = ("unit", "token_start", "token_bytes", "label_token")
+
+
+@dataclass(frozen=True, eq=False)
+class GuardTables:
+    """A guarded automaton over bytes, with N states, K symbols, P procedures; and the bytes of V tokens.
+
+    Attributes:
+        byte_class: uint8 [256]; next_state: int32 [N, K]; owner: int32 [N]; entry: int32 [P]; call_start: int32
+            [N + 1]; call_procedure, call_return: int32 [E]; actions: int32 [A, 3]: see `schemac.ir.automaton`.
+        rest: int32 [N], how many texts lead to the end of the item or key that is being read; whole: int32 [N], to the
+            end of the frame.
+        guards: (procedure, guard), ascending.
+        unit: int32 [len(guards)], tokens for one more character, item, key or repetition.
+        token_start: int32 [V + 1]; token_bytes: uint8: the bytes of token t are ``token_start[t]..token_start[t + 1]``;
+            none for tokens that add nothing to a text.
+        label_token: int32 [labels], the special tokens that the last symbols stand for, or -1.
+    """
+
+    byte_class: npt.NDArray[np.uint8]
+    next_state: Int32
+    owner: Int32
+    entry: Int32
+    call_start: Int32
+    call_procedure: Int32
+    call_return: Int32
+    actions: Int32
+    rest: Int32
+    whole: Int32
+    guards: tuple[tuple[int, Guard], ...]
+    unit: Int32
+    token_start: Int32
+    token_bytes: npt.NDArray[np.uint8]
+    label_token: Int32
+
+    # -- looked up one by one ------------------------------------------------------------------------------------
+
+    @cached_property
+    def symbols(self) -> int:
+        """The number of symbols K."""
+        return int(self.next_state.shape[1])
+
+    @cached_property
+    def flat(self) -> memoryview:
+        """`next_state`, flat."""
+        return np.ascontiguousarray(self.next_state).reshape(-1).data
+
+    @cached_property
+    def guard_of(self) -> list[int]:
+        """[N]: the index into `guards` of the procedure that a state belongs to, or -1."""
+        of_procedure = np.full(len(self.entry), -1, dtype=np.int64)
+        of_procedure[[procedure for procedure, _ in self.guards]] = np.arange(len(self.guards))
+        found: list[int] = of_procedure[self.owner].tolist()
+        return found
+
+    @cached_property
+    def rest_of(self) -> memoryview:
+        """`rest`, one by one."""
+        return np.ascontiguousarray(self.rest).data
+
+    @cached_property
+    def whole_of(self) -> memoryview:
+        """`whole`, one by one."""
+        return np.ascontiguousarray(self.whole).data
+
+    @cached_property
+    def unit_of(self) -> list[int]:
+        """`unit`, one by one."""
+        found: list[int] = self.unit.tolist()
+        return found
+
+    @cached_property
+    def acts(self) -> dict[int, str]:
+        """State * K + symbol -> action."""
+        return {state * self.symbols + symbol: ACTIONS[action] for state, symbol, action in self.actions.tolist()}
+
+    @cached_property
+    def calls(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        """State -> (entry, index of the callee's guard or -1, return state) of its calls."""
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        source = np.repeat(np.arange(len(self.owner)), np.diff(self.call_start)).tolist()
+        for state, procedure, ret in zip(source, self.call_procedure.tolist(), self.call_return.tolist(), strict=True):
+            entry = int(self.entry[procedure])
+            found.setdefault(state, []).append((entry, self.guard_of[entry], ret))
+        return {state: tuple(edges) for state, edges in found.items()}
+
+    @cached_property
+    def label_symbol(self) -> dict[int, int]:
+        """Special token -> symbol."""
+        first = self.symbols - len(self.label_token)
+        return {token: first + index for index, token in enumerate(self.label_token.tolist()) if token >= 0}
+
+    @cached_property
+    def _text(self) -> tuple[bytes, list[int], bytes]:
+        return self.token_bytes.tobytes(), self.token_start.tolist(), self.byte_class.tobytes()
+
+    def piece(self, token: int) -> tuple[bytes, bytes]:
+        """(the bytes of a token, their symbols)."""
+        text, start, byte_class = self._text
+        piece = text[start[token] : start[token + 1]]
+        return piece, piece.translate(byte_class)
+
+    # -- of all tokens -------------------------------------------------------------------------------------------
+
+    def having(self, byte: int) -> npt.NDArray[np.int32]:
+        """int32 [V]: how often each token has a byte."""
+        found = self._having.get(byte)
+        if found is None:
+            found = self._having[byte] = self._counted(self.token_bytes == byte)
+        return found
+
+    @cached_property
+    def _having(self) -> dict[int, npt.NDArray[np.int32]]:
+        return {}
+
+    def _counted(self, where: Bool) -> npt.NDArray[np.int32]:
+        total = np.concatenate([np.zeros(1, np.int32), np.cumsum(where, dtype=np.int32)])
+        counts: npt.NDArray[np.int32] = np.diff(total[self.token_start])
+        return counts
+
+    @cached_property
+    def characters(self) -> npt.NDArray[np.int32]:
+        """int32 [V]: how many characters begin in each token (RFC 3629, section 3)."""
+        return self._counted(self.token_bytes & 0xC0 != 0x80)
+
+    @cached_property
+    def plain(self) -> bytes:
+        """[V]: 1 for tokens that cannot begin or end anything in JSON text: no quotation mark, backslash, bracket,
+        brace, colon, comma, whitespace.
+        """
+        special = np.isin(self.token_bytes, np.frombuffer(b'"\\[]{}:, \t\n\r', dtype=np.uint8))
+        empty = np.diff(self.token_start) == 0
+        flags: bytes = ((self._counted(special) == 0) & ~empty).astype(np.uint8).tobytes()
+        return flags
+
+    @cached_property
+    def quoted(self) -> Bool:
+        """bool [V]: tokens with a quotation mark or a backslash."""
+        return (self.having(0x22) > 0) | (self.having(0x5C) > 0)
+
+    @cached_property
+    def whole_keys(self) -> Bool:
+        """bool [V]: tokens in which a member could begin and its key end: a comma or brace, two quotation marks."""
+        opens = (self.having(0x2C) > 0) | (self.having(0x7B) > 0)
+        return opens & (self.having(0x22) >= 2)
+
+    @cached_property
+    def by_key_end(self) -> dict[bytes, list[int]]:
+        """What stands before the first quotation mark -> the tokens with one."""
+        found: dict[bytes, list[int]] = {}
+        for token in np.flatnonzero(self.having(0x22)).tolist():
+            piece, _ = self.piece(token)
+            found.setdefault(piece[: piece.index(b'"')], []).append(token)
+        return found
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def read(arrays: Arrays, manifest: Mapping[str, Any], prefix: str, vocab: int) -> GuardTables:
+        """Of a package: from its arrays, the automaton's part of the manifest, and the path of the program.
+
+        Raises:
+            PackageError: an array is missing or damaged.
+        """
+        a = {name: _array(arrays, f"automaton/{name}") for name in (*_SHARED, *_EDGES)}
+        own = {name: _array(arrays, f"{prefix}/{name}") for name in OWN}
+        states, symbols = len(a["owner"]), manifest["symbols"]
+        guards = tuple((procedure, Guard(*guard)) for procedure, *guard in manifest["guards"])
+        _check_edges(a, states, symbols)
+        next_state = np.full((states, symbols), -1, dtype=np.int32)
+        next_state[np.repeat(np.arange(states), np.diff(a["edge_start"])), a["edge_symbol"]] = a["edge_target"]
+        shared = {name: a[name] for name in _SHARED} | {"actions": a["actions"].reshape(-1, 3)}
+        tables = GuardTables(**shared, **own, next_state=next_state, guards=guards)
+        _check(tables, vocab, len(manifest["labels"]))
+        return tables
+
+
+def _array(arrays: Arrays, name: str) -> npt.NDArray[Any]:
+    wanted = "uint8" if name.endswith(("byte_class", "token_bytes")) else "int32"
+    array = arrays.get(name)
+    if array is None or array.dtype != wanted or array.ndim != 1:
+        raise PackageError(f"{name}: expected {wanted} values", construct=name)
+    return array
+
+
+def _check_edges(a: Arrays, states: int, symbols: int) -> None:
+    start, symbol, target = a["edge_start"], a["edge_symbol"], a["edge_target"]
+    _offsets("edge_start", start, states, len(symbol))
+    if len(symbol) != len(target) or not isinstance(symbols, int) or not 0 < symbols <= 1 << 20:
+        raise PackageError("edges that do not fit each other", construct="automaton")
+    _within("edge_symbol", symbol, 0, symbols)
+    _within("edge_target", target, 0, states)
+
+
+def _check(t: GuardTables, vocab: int, labels: int) -> None:
+    """Every index range, so that following the automaton cannot go astray."""
+    states, procedures = len(t.owner), len(t.entry)
+    _within("byte_class", t.byte_class, 0, t.symbols - labels)
+    _length("byte_class", t.byte_class, 256)
+    _within("owner", t.owner, 0, procedures)
+    _within("entry", t.entry, 0, states)
+    _offsets("call_start", t.call_start, states, len(t.call_procedure))
+    _length("call_return", t.call_return, len(t.call_procedure))
+    _within("call_procedure", t.call_procedure, 0, procedures)
+    _within("call_return", t.call_return, 0, states)
+    _within("actions", t.actions[:, 0], 0, states)
+    _within("actions", t.actions[:, 1], 0, t.symbols)
+    _within("actions", t.actions[:, 2], 0, len(ACTIONS))
+    _length("rest", t.rest, states)
+    _length("whole", t.whole, states)
+    _length("unit", t.unit, len(t.guards))
+    _within("unit", t.unit, 0, 1 << 31)
+    _length("label_token", t.label_token, labels)
+    _within("label_token", t.label_token, -1, vocab)
+    _offsets("token_start", t.token_start, vocab, len(t.token_bytes))
+    for procedure, guard in t.guards:
+        numbers = (procedure, guard.low, guard.low if guard.high is None else guard.high)
+        if not all(isinstance(number, int) and number >= 0 for number in numbers) or procedure >= procedures:
+            raise PackageError("a guard out of range", construct="guards")
+        if guard.kind not in KINDS or not isinstance(guard.distinct, bool):
+            raise PackageError("a guard of no known kind", construct="guards")
+
+
+def _length(name: str, array: npt.NDArray[Any], expected: int) -> None:
+    if len(array) != expected:
+        raise PackageError(f"{name}: {len(array)} values, expected {expected}", construct=name)
+
+
+def _within(name: str, array: npt.NDArray[Any], low: int, high: int) -> None:
+    if array.size and (int(array.min()) < low or int(array.max()) >= high):
+        raise PackageError(f"{name}: values must lie in {low}..{high - 1}", construct=name)
+
+
+def _offsets(name: str, array: npt.NDArray[Any], count: int, total: int) -> None:
+    _length(name, array, count + 1)
+    if array[0] != 0 or array[-1] != total or (np.diff(array) < 0).any():
+        raise PackageError(f"{name}: not the offsets of its list", construct=name)
+
+
+def guard_arrays(t: GuardTables) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a program of its own, by name."""
+    return {name: getattr(t, name) for name in OWN}

@@ -1,0 +1,154 @@
+"""Which tokens could meet a guard: a superset, from the registers and from facts about every token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac_runtime.guards import GuardTables
+from schemac_runtime.registers import Guard, Register
+
+Bool = npt.NDArray[np.bool_]
+_MANY = (1 << 31) - 1
+#: A number that is far from both bounds, and one that is far below the lower one.
+_FAR, _FAR_BELOW = -1, -2
+#: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on.
+Level = tuple[int, Register, "bytes | None", bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects:
+    """The facts, worked out once for a program.
+
+    Attributes:
+        tables: of the program.
+        guards: in their order.
+        longest: the most characters that begin in one token.
+        characters: by token, how many characters begin in it.
+        closed: by guard, whether its keys are finitely many somewhere.
+        repeats: whether there are counted repetitions besides JSON.
+    """
+
+    tables: GuardTables
+    guards: tuple[Guard, ...]
+    longest: int
+    characters: memoryview
+    closed: tuple[bool, ...]
+    repeats: bool
+
+    @staticmethod
+    def of(tables: GuardTables) -> Suspects:
+        """The facts of a program's tables; made once."""
+        found = _KNOWN.get(tables)
+        if found is None:
+            guards = tuple(guard for _, guard in tables.guards)
+            closed = []
+            for procedure, _ in tables.guards:
+                rest = tables.rest[tables.owner == procedure]
+                closed.append(bool(((rest > 0) & (rest < _MANY)).any()))
+            found = _KNOWN[tables] = Suspects(
+                tables,
+                guards,
+                int(tables.characters.max(initial=0)),
+                tables.characters.data,
+                tuple(closed),
+                any(guard.kind == "repeats" for guard in guards),
+            )
+        return found
+
+    def near(self, index: int, number: int) -> int:
+        """The number of a register, or one value for all that are equally far from the bounds of its guard."""
+        guard = self.guards[index]
+        if number < guard.low:
+            return _FAR_BELOW if number + self.longest + 1 < guard.low else number
+        if guard.high is None or number + self.longest + 1 < guard.high:
+            return _FAR
+        return number
+
+    def at(self, levels: Sequence[Level]) -> tuple[Bool, Bool]:
+        """(tokens that may be forbidden, tokens that certainly are), bool [V] each.
+
+        Args:
+            levels: the guarded frames, innermost first.
+        """
+        t = self.tables
+        doubtful = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
+        certain = doubtful.copy()
+        reaching: Bool | None = None  # tokens that can end all frames so far
+        for index, register, text, few in levels:
+            guard = self.guards[index]
+            if guard.kind == "characters":
+                mine, surely = self._characters(guard, register)
+                certain |= surely
+                leaving = t.having(0x22) > 0
+            elif guard.kind == "items":
+                mine = self._items(guard, register)
+                leaving = t.having(0x5D) > 0
+            elif guard.kind == "members":
+                mine = self._members(index, register, text)
+                leaving = t.having(0x7D) > 0
+            else:
+                mine, leaving = np.ones_like(doubtful), np.ones_like(doubtful)
+            if few and register.seen:
+                mine = np.ones_like(doubtful)
+            doubtful |= mine if reaching is None else mine & reaching
+            reaching = leaving if reaching is None else reaching & leaving
+        return doubtful, certain
+
+    def _characters(self, guard: Guard, register: Register) -> tuple[Bool, Bool]:
+        t = self.tables
+        nothing = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
+        mine, surely = nothing, nothing
+        if guard.high is not None and register.number + self.longest > guard.high:
+            over = t.characters > guard.high - register.number
+            mine = over if register.mode else over & t.quoted
+            surely = nothing if register.mode else over & ~t.quoted
+        if register.number < guard.low:
+            mine = mine | (t.having(0x22) > 0)
+        return mine, surely
+
+    def _items(self, guard: Guard, register: Register) -> Bool:
+        t = self.tables
+        commas = t.having(0x2C)
+        mine: Bool = np.zeros(len(commas), dtype=np.bool_)
+        if guard.high is not None:
+            mine = commas >= guard.high - register.number
+            mine &= commas > 0
+        if register.number + 1 < guard.low:
+            mine = mine | (t.having(0x5D) > 0)
+        if guard.low and not register.number:  # the array may still be empty
+            mine = mine | (t.having(0x5D) > 0)
+        if guard.distinct:
+            mine = mine | (commas > 0)
+            if register.seen:
+                for byte in b']}" \t\n\r':
+                    mine = mine | (t.having(byte) > 0)
+        return mine
+
+    def _members(self, index: int, register: Register, text: bytes | None) -> Bool:
+        t = self.tables
+        mine: Bool = t.whole_keys.copy()
+        guard = self.guards[index]
+        if register.number + 1 < guard.low:
+            mine |= t.having(0x7D) > 0
+        if guard.high is not None:
+            mine |= t.having(0x2C) > 0
+        if not register.seen:
+            return mine
+        if text is None:
+            if self.closed[index]:
+                mine |= t.having(0x2C) > 0
+        elif not text:
+            mine |= t.having(0x22) > 0
+        else:
+            for seen in register.seen:
+                if seen.startswith(text):
+                    mine[t.by_key_end.get(seen[len(text) : -1], [])] = True
+        return mine
+
+
+_KNOWN: WeakKeyDictionary[GuardTables, Suspects] = WeakKeyDictionary()

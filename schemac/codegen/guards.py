@@ -1,0 +1,123 @@
+"""What a matcher needs of a guarded automaton beside the tables: its bytes, and those of the tokens.
+
+The tables of a program know nothing of registers: they let through every text that the automaton without its guards
+would. A matcher follows guarded texts on the automaton's bytes as well, and takes away what a guard forbids.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from schemac.budget import Budget
+from schemac.ir.automaton import Automaton, call_sources
+from schemac.ir.passes.components import strong_components
+from schemac.vocabulary import Vocabulary
+from schemac_runtime.guards import GuardTables
+from schemac_runtime.registers import ACTIONS, KEY, NEXT
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+#: The number of texts that stands for more than can be counted.
+MANY = (1 << 31) - 1
+_SPACES = b" \t\n\r"
+
+
+def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, budget: Budget) -> GuardTables:
+    """The tables; `units` as `schemac.codegen.distance.distances` gives them."""
+    rest, whole = rest_counts(automaton, budget)
+    lengths = np.array([len(token or b"") for token in vocabulary.tokens], dtype=np.int64)
+    text = b"".join(token or b"" for token in vocabulary.tokens)
+    labels = [vocabulary.special.get(label, -1) for label in automaton.labels]
+    return GuardTables(
+        byte_class=automaton.byte_class,
+        next_state=automaton.next_state,
+        owner=automaton.owner,
+        entry=automaton.entry,
+        call_start=automaton.call_start,
+        call_procedure=automaton.call_procedure,
+        call_return=automaton.call_return,
+        actions=automaton.actions,
+        rest=rest,
+        whole=whole,
+        guards=automaton.guards,
+        unit=units,
+        token_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]).astype(np.int32),
+        token_bytes=np.frombuffer(text, dtype=np.uint8),
+        label_token=np.array(labels, dtype=np.int32),
+    )
+
+
+def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
+    """(rest, whole), int32 [N]: how many texts lead from each state to the end of the item or key that is being read,
+    and how many to the end of the frame; `MANY` for more than that and for infinitely many.
+
+    An item ends at a "next" action or at the end of its array's frame, a key at a "key" action. Loops of whitespace
+    count once: they make no other item.
+    """
+    a = automaton
+    source, symbol = np.nonzero(a.next_state >= 0)
+    target = a.next_state[source, symbol].astype(np.int64)
+    loops = (source == target) & _space_symbols(a)[symbol]
+    source, symbol, target = source[~loops], symbol[~loops], target[~loops]
+    weight = _byte_weights(a)[symbol]
+    whole = _counts(a, source, target, weight, a.accepting.astype(np.int64), None, budget)
+    action = np.full(a.next_state.shape, -1, dtype=np.int32)
+    action[a.actions[:, 0], a.actions[:, 1]] = a.actions[:, 2]
+    ends = np.isin(action[source, symbol], (ACTIONS.index(NEXT), ACTIONS.index(KEY)))
+    members = np.array([procedure for procedure, guard in a.guards if guard.kind == "members"], dtype=np.int64)
+    start = np.where(np.isin(a.owner, members), 0, a.accepting).astype(np.int64)
+    np.add.at(start, source[ends], weight[ends])
+    rest = _counts(a, source[~ends], target[~ends], weight[~ends], start, whole, budget)
+    return rest.astype(np.int32), whole.astype(np.int32)
+
+
+def _counts(
+    a: Automaton, source: Int64, target: Int64, weight: Int64, start: Int64, whole: Int64 | None, budget: Budget
+) -> Int64:
+    """int64 [N]: ``start[s]`` plus, over all edges and calls of s, the number of texts from there on.
+
+    Args:
+        whole: the numbers of texts of the callees, by their entries; None if they are to be found in the result.
+    """
+    edges: list[list[tuple[int, int]]] = [[] for _ in range(a.states)]
+    for s, t, w in zip(source.tolist(), target.tolist(), weight.tolist(), strict=True):
+        edges[s].append((t, w))
+    calls: list[list[tuple[int, int]]] = [[] for _ in range(a.states)]
+    for s, p, r in zip(call_sources(a).tolist(), a.call_procedure.tolist(), a.call_return.tolist(), strict=True):
+        calls[s].append((int(a.entry[p]), r))
+    successors: list[list[int]] = []
+    for s, of in enumerate(edges):
+        leads = dict.fromkeys([*(t for t, _ in of), *(r for _, r in calls[s])])
+        if whole is None:
+            leads.update(dict.fromkeys(entry for entry, _ in calls[s]))
+        successors.append(list(leads))
+    budget.check_time()
+    _, groups = strong_components(successors)
+    count = start.tolist()
+    inner = count if whole is None else whole.tolist()
+    for group in groups:  # each after those that it leads to
+        if len(group) > 1 or group[0] in successors[group[0]]:
+            for s in group:
+                count[s] = MANY
+            continue
+        s = group[0]
+        total = count[s] + sum(w * count[t] for t, w in edges[s]) + sum(inner[e] * count[r] for e, r in calls[s])
+        count[s] = min(total, MANY)
+    return np.array(count, dtype=np.int64)
+
+
+def _byte_weights(a: Automaton) -> Int64:
+    """int64 [symbols]: how many bytes a symbol stands for; a special token is one."""
+    weight = np.ones(a.symbols, dtype=np.int64)
+    weight[: a.byte_classes] = np.bincount(a.byte_class, minlength=a.byte_classes)
+    return weight
+
+
+def _space_symbols(a: Automaton) -> npt.NDArray[np.bool_]:
+    """bool [symbols]: symbols that stand for whitespace only (RFC 8259, section 2)."""
+    other = np.ones(256, dtype=np.bool_)
+    other[list(_SPACES)] = False
+    spaces = np.zeros(a.symbols, dtype=np.bool_)
+    spaces[: a.byte_classes] = ~np.isin(np.arange(a.byte_classes), a.byte_class[other])
+    return spaces
