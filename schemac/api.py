@@ -183,8 +183,6 @@ def link(compiled: Compiled, vocabulary: Vocabulary | str, *, limits: Mapping[st
     Raises:
         LinkError, BudgetExceeded, VocabularyError: see `schemac.errors`.
     """
-    if compiled.automaton.guards:
-        raise LinkError("this program keeps registers, which linked programs cannot yet do", construct="guard")
     bound = load_vocabulary(vocabulary) if isinstance(vocabulary, str) else vocabulary
     others = tuple(p for p in compiled.programs if p.fingerprint != bound.fingerprint)
     targets = tuple(t for t in compiled.targets if t.fingerprint != bound.fingerprint)

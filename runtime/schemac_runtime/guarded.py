@@ -23,6 +23,7 @@ from schemac_runtime.registers import (
     Guard,
     Register,
     acted,
+    canonical_value,
     character,
     may_close,
     opened,
@@ -45,6 +46,7 @@ _TRIED_TOKENS = 2_000
 #: Masks remembered by a matcher, by circumstances.
 _REMEMBERED = 4_096
 _SPACES = b" \t\n\r"
+_DELIMITERS = b" \t\n\r,]"
 
 
 class GuardedMatcher(Matcher):
@@ -126,74 +128,96 @@ class GuardedMatcher(Matcher):
         state, stack, registers = place
         if self._suspects.repeats:
             return None
+        after = self._one_step(state, stack, token)
+        if after is None:
+            return None
         if registers is not None and self._tables.guard_of[state] >= 0:
             index, register, below = registers
             guard = self._guards[index]
             if guard.kind == "characters":
                 if register.mode:
                     return None
-                changed = plain_characters(guard, register, self._suspects.characters[token])
+                counted = plain_characters(guard, register, self._suspects.characters[token])
+                changed = self._within(guard, counted, after[0])
                 if changed is None:
                     return None
                 registers = (index, changed, below)
-        after = self._one_step(state, stack, token)
-        if after is None:
-            return None
         reached: Place = (after[0], after[1], registers)
         return (reached,) if self._alive(reached) else None
 
     def _read(self, places: Places, piece: bytes, symbols: Sequence[int], position: int) -> Places:
         """The places after some bytes of the text, which `position` bytes come before."""
-        tables, accepting, calls = self._tables, self.program.accepting, self._tables.calls
-        flat, width, guard_of = tables.flat, tables.symbols, tables.guard_of
         current: Sequence[Place] = places
         for byte, symbol in zip(piece, symbols, strict=True):
-            after: list[Place] = []
-            pending = list(current)
-            for state, stack, registers in pending:  # grows while we walk it
-                target = flat[state * width + symbol]
-                if target >= 0:
-                    if guard_of[state] < 0:
-                        after.append((target, stack, registers))
-                    else:
-                        action = tables.acts.get(state * width + symbol)
-                        changed = self._changed(registers, action, byte, position + 1)
-                        if changed is not None:
-                            after.append((target, stack, changed))
-                if accepting[state]:
-                    pending += self._returned(state, stack, registers, position)
-                for entry, guard, ret in calls.get(state, ()):
-                    below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
-                    pending.append((entry, below, self._entered(guard, registers, position)))
-            if not after:
+            current = self._step_byte(current, byte, symbol, position)
+            if not current:
                 return ()
-            current = after if len(after) == 1 else list(dict.fromkeys(after))
             position += 1
-        settled = self._settled_places(current, position)
-        return tuple(place for place in settled if self._alive(place))
+        return self._rested(current, position)
+
+    def _rested(self, places: Sequence[Place], position: int) -> Places:
+        """The places where a token may end."""
+        return tuple(place for place in self._settled_places(places, position) if self._alive(place))
+
+    def _step_byte(self, places: Sequence[Place], byte: int, symbol: int, position: int) -> Sequence[Place]:
+        """The places right after one byte, not settled."""
+        tables = self._tables
+        flat, width, guard_of, special = tables.flat, tables.symbols, tables.guard_of, tables.special
+        after: list[Place] = []
+        pending = list(places)
+        for state, stack, registers in pending:  # grows while we walk it
+            key = state * width + symbol
+            target = flat[key]
+            if target >= 0:
+                if guard_of[state] < 0:
+                    after.append((target, stack, registers))
+                else:
+                    changed = self._changed(registers, tables.acts.get(key), byte, target, position + 1)
+                    if changed is not None:
+                        after.append((target, stack, changed))
+            if special[state]:
+                pending += self._without_reading(state, stack, registers, position)
+        return after if len(after) < 2 else list(dict.fromkeys(after))
+
+    def _without_reading(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
+        """Where a frame returns to, and what it calls."""
+        places: list[Place] = []
+        if self.program.accepting[state] and not stack.empty:
+            places = self._returned(state, stack, registers, position)
+        for entry, guard, ret in self._tables.calls.get(state, ()):
+            below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
+            places.append((entry, below, self._entered(guard, registers, position)))
+        return places
 
     def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
         return registers if guard < 0 else (guard, opened(self._guards[guard], position), registers)
 
-    def _changed(self, registers: Registers, action: str | None, byte: int, position: int) -> Registers:
-        """The registers after a byte in the innermost guarded frame; None if it is forbidden."""
+    def _changed(self, registers: Registers, action: str | None, byte: int, target: int, position: int) -> Registers:
+        """The registers after a byte that leads to `target` in the innermost guarded frame; None if it is forbidden."""
         assert registers is not None
         index, register, below = registers
         guard = self._guards[index]
         changed: Register | None = register
         if guard.kind == "characters":
-            changed = character(guard, register, byte)
+            changed = self._within(guard, character(guard, register, byte), target)
         elif action is not None:
             changed = acted(guard, register, action, self._text, position)
         return None if changed is None else (index, changed, below)
 
+    def _within(self, guard: Guard, register: Register | None, state: int) -> Register | None:
+        """The register, unless the string could not end in time from a state."""
+        if register is None or guard.high is None or register.number + self._tables.needed_of[state] <= guard.high:
+            return register
+        return None
+
     def _returned(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
         """Where the text goes on if the frame ends here."""
-        if self._tables.guard_of[state] >= 0:
-            assert registers is not None
+        if registers is not None and self._tables.guard_of[state] >= 0:
             index, register, registers = registers
             if not may_close(self._guards[index], register, self._text, position):
                 return []
+        if stack.empty:  # the text ends too
+            return [(state, stack, None)]
         return [(ret, parent, registers) for ret, parent in stack.tops]
 
     def _settled_places(self, places: Sequence[Place], position: int) -> Places:
@@ -202,25 +226,31 @@ class GuardedMatcher(Matcher):
         settled: dict[Place, None] = {}
         pending = list(reversed(places))
         while pending:
-            state, stack, registers = pending.pop()
-            if program.returns_only[state] and stack.tops:
-                pending += self._returned(state, stack, registers, position)
+            state, stack, registers = place = pending.pop()
+            if program.returns_only[state]:
+                returned = self._returned(*place, position)
+                if stack.empty:
+                    settled.update(dict.fromkeys(returned))
+                else:
+                    pending += returned
             elif program.enter_state[state] >= 0:
                 entry = program.enter_state[state]
                 entered = self._entered(self._tables.guard_of[entry], registers, position)
                 pending.append((entry, self._pool.push(stack, program.enter_return[state]), entered))
             else:
-                settled[state, stack, registers] = None
+                settled[place] = None
         return tuple(settled)
 
     def _ends(self, places: Places) -> bool:
         """Whether the text may end at one of the places."""
         pending = [place for place in places if self.program.accepting[place[0]]]
-        for state, stack, registers in pending:  # grows while we walk it
-            if stack.empty:
-                return True
-            returned = self._returned(state, stack, registers, len(self._text))
-            pending += [place for place in returned if self.program.accepting[place[0]]]
+        for place in pending:  # grows while we walk it
+            returned = self._returned(*place, len(self._text))
+            if place[1].empty:
+                if returned:
+                    return True
+            else:
+                pending += [after for after in returned if self.program.accepting[after[0]]]
         return False
 
     # -- what is left for items and keys -------------------------------------------------------------------------
@@ -256,42 +286,38 @@ class GuardedMatcher(Matcher):
         before = _chain(place[2])
         start = before[depth][1].start
         length = len(self._text)
+        if not depth and all(byte in _DELIMITERS for byte in self._readable(place, length)):  # it is whole already
+            text = bytes(self._text[start:]).strip(_SPACES)
+            if text and self._guards[before[0][0]].kind == "items":
+                return canonical_value(text) not in before[0][1].seen
         pending: list[tuple[Place, bytes]] = [(place, b"")]
         tried = 0
-        while pending and tried < _TRIED:
-            here, text = pending.pop()
-            for byte in range(256):
-                symbol = int(self._tables.byte_class[byte])
-                self._text[length:] = text + bytes((byte,))
-                tried += 1
-                for after in self._read_bare(here, byte, symbol, length + len(text)):
-                    if done(after):
-                        del self._text[length:]
-                        return True
-                    if after != here or byte not in _SPACES:
-                        pending.append((after, text + bytes((byte,))))
-        del self._text[length:]
+        try:
+            while pending and tried < _TRIED:
+                here, text = pending.pop()
+                for byte in self._readable(here, length + len(text)):
+                    self._text[length:] = text + bytes((byte,))
+                    tried += 1
+                    position = length + len(text)
+                    step = self._step_byte((here,), byte, int(self._tables.byte_class[byte]), position)
+                    for after in self._settled_places(step, position + 1):
+                        if done(after):
+                            return True
+                        if byte not in _SPACES or after[:2] != here[:2]:
+                            pending.append((after, text + bytes((byte,))))
+        finally:
+            del self._text[length:]
         return bool(pending)
 
-    def _read_bare(self, place: Place, byte: int, symbol: int, position: int) -> list[Place]:
-        """As `_read` for one byte, without asking what is left."""
-        found: list[Place] = []
+    def _readable(self, place: Place, position: int) -> list[int]:
+        """The bytes that the automaton can read at a place."""
+        bytes_of = self._tables.bytes_of
+        found: dict[int, None] = {}
         pending = [place]
         for state, stack, registers in pending:  # grows while we walk it
-            key = state * self._tables.symbols + symbol
-            target = self._tables.flat[key]
-            if target >= 0:
-                changed = registers
-                if self._tables.guard_of[state] >= 0:
-                    changed = self._changed(registers, self._tables.acts.get(key), byte, position + 1)
-                if changed is not None or registers is None:
-                    found += self._settled_places([(target, stack, changed)], position + 1)
-            if self.program.accepting[state]:
-                pending += self._returned(state, stack, registers, position)
-            for entry, guard, ret in self._tables.calls.get(state, ()):
-                below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
-                pending.append((entry, below, self._entered(guard, registers, position)))
-        return found
+            found.update(dict.fromkeys(bytes_of(state)))
+            pending += self._without_reading(state, stack, registers, position)
+        return list(found)
 
     # -- masks ---------------------------------------------------------------------------------------------------
 
@@ -301,7 +327,7 @@ class GuardedMatcher(Matcher):
         if self._now is ENDED:
             return
         key = tuple(self._circumstances(place) for place in self._places)
-        if any(part[2] for part in key):
+        if self._suspects.entering is not None or any(part[2] for part in key):
             if key not in self._forbidden:
                 if len(self._forbidden) >= _REMEMBERED:
                     self._forbidden.clear()
@@ -331,8 +357,8 @@ class GuardedMatcher(Matcher):
         if register.start < 0:
             return number, register.seen
         text = bytes(self._text[register.start :]).lstrip(_SPACES)
-        if guard.kind == "members" and not any(seen.startswith(text) for seen in register.seen):
-            return number, register.seen, None
+        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
+            return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
 
     def _find_forbidden(self, out: Int32) -> Operation | None:
@@ -351,16 +377,61 @@ class GuardedMatcher(Matcher):
         doubtful &= ~certain
         doubtful[stops] = False
         certain[stops] = bool(self._at_end(self._now)) and not self._ends(self._places)
-        for token in np.flatnonzero(doubtful).tolist():
-            length = len(self._text)
-            after = self._after_token(self._places, token)
-            del self._text[length:]
-            certain[token] = after is None
+        groups = self._alike(np.flatnonzero(doubtful))
+        refused = self._refused([token for token, _ in groups])
+        for token, like in groups:
+            certain[like] = token in refused
         gone = np.flatnonzero(certain)
         if not len(gone):
             return None
         words, bits, _ = tokens_operation(gone)
         return words, ~bits, True
+
+    def _refused(self, tokens: Sequence[int]) -> set[int]:
+        """Those of some tokens that cannot be read here; what several of them begin with is read once."""
+        tables, length = self._tables, len(self._text)
+        pieces = sorted((tables.piece(token)[0], token) for token in tokens)
+        refused: set[int] = set()
+        trail: list[Sequence[Place]] = [self._places]  # after each byte of the piece before
+        before = b""
+        for piece, token in pieces:
+            if not piece:
+                if self._after_token(self._places, token) is None:
+                    refused.add(token)
+                continue
+            shared = 0
+            while shared < len(before) and shared < len(piece) and before[shared] == piece[shared]:
+                shared += 1
+            del trail[shared + 1 :]
+            self._text[length:] = piece
+            for position in range(len(trail) - 1, len(piece)):
+                symbol = int(tables.byte_class[piece[position]])
+                places = trail[-1]
+                trail.append(self._step_byte(places, piece[position], symbol, length + position) if places else ())
+            before = piece
+            if not trail[-1] or not self._rested(trail[-1], length + len(piece)):
+                refused.add(token)
+        del self._text[length:]
+        return refused
+
+    def _alike(self, tokens: npt.NDArray[np.intp]) -> list[tuple[int, npt.NDArray[np.intp]]]:
+        """Tokens with those that fare alike: one class of tokens, as long in characters, within one string."""
+        registers = self._places[0][2]
+        same = np.zeros(len(tokens), dtype=np.bool_)
+        if len(self._places) == 1 and registers is not None and not registers[1].mode:
+            state = self._places[0][0]
+            if self._tables.guard_of[state] >= 0 and self._guards[registers[0]].kind == "characters":
+                same = ~self._tables.quoted[tokens]
+        found = [(int(token), np.array([token])) for token in tokens[~same]]
+        tokens = tokens[same]
+        if not len(tokens):
+            return found
+        key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + self._tables.characters[tokens]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        order = np.argsort(inverse.reshape(-1), kind="stable")
+        groups = np.split(tokens[order], np.searchsorted(inverse.reshape(-1)[order], np.arange(1, len(first))))
+        found += [(int(tokens[index]), group) for index, group in zip(first, groups, strict=True)]
+        return found
 
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         state, _, registers = place
@@ -371,7 +442,10 @@ class GuardedMatcher(Matcher):
             text = bytes(self._text[register.start :]).lstrip(_SPACES) if register.start >= 0 else None
             levels.append((index, register, text, inside and self._tables.rest_of[state] < _MANY))
             inside = False
-        return self._suspects.at(levels)
+        doubtful, certain = self._suspects.at(levels, in_string=bool(self._tables.in_string[state]))
+        if any(level[1].seen and level[2] is not None for level in levels):
+            doubtful |= self._suspects.narrowing(self.program, state)
+        return doubtful, certain
 
     # -- limits on the number of tokens --------------------------------------------------------------------------
 

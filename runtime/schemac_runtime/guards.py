@@ -17,7 +17,10 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 Arrays = Mapping[str, npt.NDArray[Any]]
 #: The arrays that every guarded program shares with the automaton of its package, and those of its own.
-_SHARED = ("owner", "entry", "call_start", "call_procedure", "call_return", "byte_class", "actions", "rest", "whole")
+_SHARED = (
+    *("accepting", "owner", "entry", "call_start", "call_procedure", "call_return", "byte_class", "actions"),
+    *("rest", "whole", "needed", "in_string"),
+)
 _EDGES = ("edge_start", "edge_symbol", "edge_target")
 OWN = ("unit", "token_start", "token_bytes", "label_token")
 
@@ -27,10 +30,13 @@ class GuardTables:
     """A guarded automaton over bytes, with N states, K symbols, P procedures; and the bytes of V tokens.
 
     Attributes:
-        byte_class: uint8 [256]; next_state: int32 [N, K]; owner: int32 [N]; entry: int32 [P]; call_start: int32
-            [N + 1]; call_procedure, call_return: int32 [E]; actions: int32 [A, 3]: see `schemac.ir.automaton`.
+        byte_class: uint8 [256]; next_state: int32 [N, K]; accepting: uint8 [N]; owner: int32 [N]; entry: int32 [P];
+            call_start: int32 [N + 1]; call_procedure, call_return: int32 [E]; actions: int32 [A, 3]: see
+            `schemac.ir.automaton`.
         rest: int32 [N], how many texts lead to the end of the item or key that is being read; whole: int32 [N], to the
             end of the frame.
+        needed: int32 [N], the characters still to come at least before a counted string can end.
+        in_string: uint8 [N], 1 where nothing can happen to a register before a quotation mark, but for counting.
         guards: (procedure, guard), ascending.
         unit: int32 [len(guards)], tokens for one more character, item, key or repetition.
         token_start: int32 [V + 1]; token_bytes: uint8: the bytes of token t are ``token_start[t]..token_start[t + 1]``;
@@ -40,6 +46,7 @@ class GuardTables:
 
     byte_class: npt.NDArray[np.uint8]
     next_state: Int32
+    accepting: npt.NDArray[np.uint8]
     owner: Int32
     entry: Int32
     call_start: Int32
@@ -48,6 +55,8 @@ class GuardTables:
     actions: Int32
     rest: Int32
     whole: Int32
+    needed: Int32
+    in_string: npt.NDArray[np.uint8]
     guards: tuple[tuple[int, Guard], ...]
     unit: Int32
     token_start: Int32
@@ -85,6 +94,11 @@ class GuardTables:
         return np.ascontiguousarray(self.whole).data
 
     @cached_property
+    def needed_of(self) -> memoryview:
+        """`needed`, one by one."""
+        return np.ascontiguousarray(self.needed).data
+
+    @cached_property
     def unit_of(self) -> list[int]:
         """`unit`, one by one."""
         found: list[int] = self.unit.tolist()
@@ -104,6 +118,24 @@ class GuardTables:
             entry = int(self.entry[procedure])
             found.setdefault(state, []).append((entry, self.guard_of[entry], ret))
         return {state: tuple(edges) for state, edges in found.items()}
+
+    @cached_property
+    def special(self) -> list[bool]:
+        """[N]: states that may end their frame, or call."""
+        calls: Bool = np.diff(self.call_start) > 0
+        found: list[bool] = (calls | (self.accepting > 0)).tolist()
+        return found
+
+    def bytes_of(self, state: int) -> list[int]:
+        """The bytes that a state reads."""
+        found = self._bytes_of.get(state)
+        if found is None:
+            found = self._bytes_of[state] = np.flatnonzero(self.next_state[state][self.byte_class] >= 0).tolist()
+        return found
+
+    @cached_property
+    def _bytes_of(self) -> dict[int, list[int]]:
+        return {}
 
     @cached_property
     def label_symbol(self) -> dict[int, int]:
@@ -197,7 +229,7 @@ class GuardTables:
 
 
 def _array(arrays: Arrays, name: str) -> npt.NDArray[Any]:
-    wanted = "uint8" if name.endswith(("byte_class", "token_bytes")) else "int32"
+    wanted = "uint8" if name.endswith(("byte_class", "token_bytes", "accepting", "in_string")) else "int32"
     array = arrays.get(name)
     if array is None or array.dtype != wanted or array.ndim != 1:
         raise PackageError(f"{name}: expected {wanted} values", construct=name)
@@ -227,8 +259,11 @@ def _check(t: GuardTables, vocab: int, labels: int) -> None:
     _within("actions", t.actions[:, 0], 0, states)
     _within("actions", t.actions[:, 1], 0, t.symbols)
     _within("actions", t.actions[:, 2], 0, len(ACTIONS))
+    _length("accepting", t.accepting, states)
     _length("rest", t.rest, states)
     _length("whole", t.whole, states)
+    _length("in_string", t.in_string, states)
+    _length("needed", t.needed, states)
     _length("unit", t.unit, len(t.guards))
     _within("unit", t.unit, 0, 1 << 31)
     _length("label_token", t.label_token, labels)

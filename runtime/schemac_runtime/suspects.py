@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy.typing as npt
 
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.registers import Guard, Register
+
+if TYPE_CHECKING:
+    from schemac_runtime.program import Program
 
 Bool = npt.NDArray[np.bool_]
 _MANY = (1 << 31) - 1
@@ -28,17 +32,22 @@ class Suspects:
         tables: of the program.
         guards: in their order.
         longest: the most characters that begin in one token.
+        needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
         closed: by guard, whether its keys are finitely many somewhere.
         repeats: whether there are counted repetitions besides JSON.
+        entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
     """
 
     tables: GuardTables
     guards: tuple[Guard, ...]
     longest: int
+    needed: tuple[int, ...]
     characters: memoryview
     closed: tuple[bool, ...]
     repeats: bool
+    entering: Bool | None
+    _narrowing: dict[int, Bool] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(tables: GuardTables) -> Suspects:
@@ -46,17 +55,20 @@ class Suspects:
         found = _KNOWN.get(tables)
         if found is None:
             guards = tuple(guard for _, guard in tables.guards)
-            closed = []
+            closed, needed = [], []
             for procedure, _ in tables.guards:
                 rest = tables.rest[tables.owner == procedure]
+                needed.append(int(tables.needed[tables.owner == procedure].max(initial=0)))
                 closed.append(bool(((rest > 0) & (rest < _MANY)).any()))
             found = _KNOWN[tables] = Suspects(
                 tables,
                 guards,
                 int(tables.characters.max(initial=0)),
+                tuple(needed),
                 tables.characters.data,
                 tuple(closed),
                 any(guard.kind == "repeats" for guard in guards),
+                _entering(tables, guards),
             )
         return found
 
@@ -65,25 +77,30 @@ class Suspects:
         guard = self.guards[index]
         if number < guard.low:
             return _FAR_BELOW if number + self.longest + 1 < guard.low else number
-        if guard.high is None or number + self.longest + 1 < guard.high:
+        if guard.high is None or number + self.longest + self.needed[index] < guard.high:
             return _FAR
         return number
 
-    def at(self, levels: Sequence[Level]) -> tuple[Bool, Bool]:
+    def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:
         """(tokens that may be forbidden, tokens that certainly are), bool [V] each.
 
         Args:
             levels: the guarded frames, innermost first.
+            in_string: whether all begins with a quotation mark.
         """
         t = self.tables
         doubtful = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
         certain = doubtful.copy()
-        reaching: Bool | None = None  # tokens that can end all frames so far
+        if self.entering is not None:
+            doubtful |= self.entering
+        #: Tokens that can end all frames so far.
+        reaching: Bool | None = self.tables.having(0x22) > 0 if in_string else None
         for index, register, text, few in levels:
             guard = self.guards[index]
-            if guard.kind == "characters":
-                mine, surely = self._characters(guard, register)
+            if guard.kind == "characters":  # always the innermost one, and counts without a quotation mark too
+                mine, surely = self._characters(index, register)
                 certain |= surely
+                doubtful |= mine
                 leaving = t.having(0x22) > 0
             elif guard.kind == "items":
                 mine = self._items(guard, register)
@@ -94,19 +111,39 @@ class Suspects:
             else:
                 mine, leaving = np.ones_like(doubtful), np.ones_like(doubtful)
             if few and register.seen:
-                mine = np.ones_like(doubtful)
+                mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching
             reaching = leaving if reaching is None else reaching & leaving
         return doubtful, certain
 
-    def _characters(self, guard: Guard, register: Register) -> tuple[Bool, Bool]:
-        t = self.tables
+    def narrowing(self, program: Program, state: int) -> Bool:
+        """bool [V]: tokens after which only few texts lead to the end of what is being read at a state."""
+        found = self._narrowing.get(state)
+        if found is None:
+            rest, whole = self.tables.rest_of, self.tables.whole_of
+            classes = np.zeros(program.classes, dtype=np.bool_)
+            for here in (state, program.default_state[state]):
+                if here < 0:
+                    continue
+                for edge in range(program.edge_start[here], program.edge_start[here + 1]):
+                    for context, target in program.outcomes(edge):
+                        if context >= 0:
+                            pushed = program.chain(context)
+                            counts = [rest[pushed[0]], *(whole[ret] for ret in (*pushed[1:], target))] if pushed else []
+                            few = max(counts) < _MANY if counts else rest[target] < _MANY
+                            classes[program.edge_class[edge]] |= few
+            found = self._narrowing[state] = classes[program.tables.token_class]
+        return found
+
+    def _characters(self, index: int, register: Register) -> tuple[Bool, Bool]:
+        t, guard = self.tables, self.guards[index]
         nothing = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
         mine, surely = nothing, nothing
-        if guard.high is not None and register.number + self.longest > guard.high:
-            over = t.characters > guard.high - register.number
-            mine = over if register.mode else over & t.quoted
-            surely = nothing if register.mode else over & ~t.quoted
+        if guard.high is not None and register.number + self.longest + self.needed[index] > guard.high:
+            left = guard.high - register.number
+            mine = t.characters > left - self.needed[index]
+            if not register.mode:
+                surely = (t.characters > left) & ~t.quoted
         if register.number < guard.low:
             mine = mine | (t.having(0x22) > 0)
         return mine, surely
@@ -149,6 +186,31 @@ class Suspects:
                 if seen.startswith(text):
                     mine[t.by_key_end.get(seen[len(text) : -1], [])] = True
         return mine
+
+
+def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
+    found = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
+    commas = t.having(0x2C)
+    for guard in guards:
+        if guard.kind == "characters":
+            quotes = t.having(0x22)
+            if guard.low:
+                found |= quotes >= 2
+            if guard.high is not None:
+                found |= (quotes >= 1) & (t.characters > guard.high)
+        elif guard.kind == "items":
+            opens = t.having(0x5B) > 0
+            if guard.low:
+                found |= opens & (t.having(0x5D) > 0)
+            if guard.high is not None:
+                found |= opens & (commas >= guard.high)
+            if guard.distinct:
+                found |= opens & (commas > 0)
+        elif guard.kind == "members":
+            found |= t.whole_keys
+        else:
+            found[:] = True
+    return found if found.any() else None
 
 
 _KNOWN: WeakKeyDictionary[GuardTables, Suspects] = WeakKeyDictionary()

@@ -6,6 +6,8 @@ would. A matcher follows guarded texts on the automaton's bytes as well, and tak
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,13 +16,17 @@ from schemac.ir.automaton import Automaton, call_sources
 from schemac.ir.passes.components import strong_components
 from schemac.vocabulary import Vocabulary
 from schemac_runtime.guards import GuardTables
-from schemac_runtime.registers import ACTIONS, KEY, NEXT
+from schemac_runtime.registers import ACTIONS, KEY, NEXT, Guard, Register, character
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 #: The number of texts that stands for more than can be counted.
 MANY = (1 << 31) - 1
 _SPACES = b" \t\n\r"
+_QUOTE = 0x22
+#: Bytes that mean something of their own in a string, by number: mark, backslash, and the letters of escapes.
+_LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkeys(b"89abAB", 7)}
 
 
 def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, budget: Budget) -> GuardTables:
@@ -32,6 +38,7 @@ def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, bud
     return GuardTables(
         byte_class=automaton.byte_class,
         next_state=automaton.next_state,
+        accepting=automaton.accepting.astype(np.uint8),
         owner=automaton.owner,
         entry=automaton.entry,
         call_start=automaton.call_start,
@@ -40,6 +47,8 @@ def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, bud
         actions=automaton.actions,
         rest=rest,
         whole=whole,
+        needed=characters_needed(automaton),
+        in_string=states_in_strings(automaton),
         guards=automaton.guards,
         unit=units,
         token_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]).astype(np.int32),
@@ -105,6 +114,94 @@ def _counts(
         total = count[s] + sum(w * count[t] for t, w in edges[s]) + sum(inner[e] * count[r] for e, r in calls[s])
         count[s] = min(total, MANY)
     return np.array(count, dtype=np.int64)
+
+
+def characters_needed(automaton: Automaton) -> Int32:
+    """int32 [N]: how many characters are still to be counted at least before a counted string can end; 0 elsewhere."""
+    a = automaton
+    needed = np.zeros(a.states, dtype=np.int32)
+    groups = np.array([_LEXICAL.get(byte, 1 + (byte & 0xC0 == 0x80)) for byte in range(256)], dtype=np.int64)
+    _, samples = np.unique(a.byte_class.astype(np.int64) * 16 + groups, return_index=True)
+    ends = np.append(a.entry[1:], a.states)
+    free = Guard("characters", 0, a.states)  # counts, and forbids nothing on a shortest way
+    for procedure, guard in a.guards:
+        if guard.kind != "characters" or guard.high is None:
+            continue
+        before: dict[tuple[int, int], list[tuple[tuple[int, int], int]]] = {}
+        start = (int(a.entry[procedure]), 0)
+        found = {start: None}
+        pending = [start]
+        for state, mode in pending:  # grows while we walk it
+            for byte in samples.tolist():
+                target = int(a.next_state[state, a.byte_class[byte]])
+                register = character(free, Register(0, mode), byte) if target >= 0 else None
+                if register is not None:
+                    place = (target, register.mode)
+                    before.setdefault(place, []).append(((state, mode), register.number))
+                    if place not in found:
+                        found[place] = None
+                        pending.append(place)
+        last = range(int(a.entry[procedure]), int(ends[procedure]))
+        distance = {place: 0 for place in found if a.accepting[place[0]]}
+        queue = deque(distance)
+        while queue:  # characters cost 1, other bytes nothing: those come first
+            place = queue.popleft()
+            for source, cost in before.get(place, ()):
+                length = distance[place] + cost
+                if length < distance.get(source, a.states + 1):
+                    distance[source] = length
+                    (queue.append if cost else queue.appendleft)(source)
+        for state in last:
+            needed[state] = min((length for (here, _), length in distance.items() if here == state), default=0)
+    return needed
+
+
+def states_in_strings(automaton: Automaton) -> npt.NDArray[np.uint8]:
+    """uint8 [N]: 1 where no action and no end of the frame comes before a quotation mark has been read."""
+    a = automaton
+    plain = np.zeros(a.symbols, dtype=np.bool_)  # symbols that need not be a quotation mark
+    others = np.delete(a.byte_class, _QUOTE)
+    plain[others] = True
+    plain[a.byte_classes :] = True
+    acting = np.zeros(a.next_state.shape, dtype=np.bool_)
+    acting[a.actions[:, 0], a.actions[:, 1]] = True
+    through = _leading_to(a, plain, a.accepting)
+    passed = through[a.entry[a.call_procedure]]
+    goal = a.accepting | (acting & plain).any(axis=1)
+    return (~_leading_to(a, plain, goal, passed)).astype(np.uint8)
+
+
+def _leading_to(a: Automaton, symbols: Bool, goal: Bool, passed: Bool | None = None) -> Bool:
+    """bool [N]: states from which some symbols lead to a goal within the frame.
+
+    Args:
+        passed: bool [calls], whether the symbols lead through the callee; None if that is the same question.
+    """
+    source, symbol = np.nonzero((a.next_state >= 0) & symbols)
+    before: list[list[int]] = [[] for _ in range(a.states)]
+    for s, t in zip(source.tolist(), a.next_state[source, symbol].tolist(), strict=True):
+        before[t].append(s)
+    callers = call_sources(a).tolist()
+    returns, entries = a.call_return.tolist(), a.entry[a.call_procedure].tolist()
+    by_part: dict[int, list[int]] = {}
+    for call in range(len(callers)):
+        by_part.setdefault(returns[call], []).append(call)
+        if passed is None:
+            by_part.setdefault(entries[call], []).append(call)
+    reached: Bool = goal.copy()
+    pending = np.flatnonzero(goal).tolist()
+    while pending:
+        state = pending.pop()
+        more = before[state] + [
+            callers[call]
+            for call in by_part.get(state, ())
+            if reached[returns[call]] and (reached[entries[call]] if passed is None else passed[call])
+        ]
+        for s in more:
+            if not reached[s]:
+                reached[s] = True
+                pending.append(s)
+    return reached
 
 
 def _byte_weights(a: Automaton) -> Int64:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.budget import Budget
-from schemac.codegen.guards import rest_counts
+from schemac.codegen.guards import characters_needed, rest_counts, states_in_strings
 from schemac.errors import PackageError, SchemacError
 from schemac.ir.automaton import Automaton, verify
 from schemac_runtime.guards import guard_arrays
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 _DOS_EPOCH = 0x21  # 1980-01-01, the first date that ZIP knows
 _CENTRAL_SIGNATURE = 0x02014B50
 _END_SIGNATURE = 0x06054B50
-_AUTOMATON_DTYPES = {"byte_class": "uint8", "accepting": "uint8"}
+_AUTOMATON_DTYPES = {"byte_class": "uint8", "accepting": "uint8", "in_string": "uint8"}
 _PADDING_ID = 0xD935  # the extra field that aligns data, as Android's zipalign writes it
 
 
@@ -55,8 +55,13 @@ def _guard_arrays(automaton: Automaton) -> dict[str, Array]:
     if not automaton.guards:
         return {}
     rest, whole = rest_counts(automaton, Budget())
-    actions = automaton.actions.reshape(-1)
-    return {"automaton/actions": actions, "automaton/rest": rest, "automaton/whole": whole}
+    return {
+        "automaton/actions": automaton.actions.reshape(-1),
+        "automaton/rest": rest,
+        "automaton/whole": whole,
+        "automaton/needed": characters_needed(automaton),
+        "automaton/in_string": states_in_strings(automaton),
+    }
 
 
 def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, Any]) -> Automaton:

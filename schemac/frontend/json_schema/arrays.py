@@ -29,10 +29,13 @@ from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.residuals import MAX_NESTING
 from schemac.frontend.json_schema.typed import Types
 from schemac.ir.graph import Graph
+from schemac_runtime.registers import NEXT, Guard
 
 Part = tuple[Any, ...]
 ALWAYS, NEVER = 0, -1
 _COMPARED = 24
+#: Larger bounds on the number of items are counted in a register.
+_COUNTED = 64
 
 
 class _ItemResiduals:
@@ -307,6 +310,51 @@ class ArrayFrame:
         self._residuals = _ItemResiduals(self._formulas, types.canonical, types.listed, partition, budget, self._place)
         self._built: dict[int, int] = {}
         self._start = self._build(formula, 0)
+        #: What is counted and remembered in a register instead of in residuals.
+        self.guard: Guard | None = None
+        if self._start != NEVER:
+            self._take_out()
+
+    def _take_out(self) -> None:
+        """Leave large bounds and distinctness to a guard, where no text can run into a dead end by that."""
+        parts = self._residuals.nodes[self._start]
+        low = max((part[1] for part in parts if part[0] == "min"), default=0)
+        high = min((part[1] for part in parts if part[0] == "max"), default=None)
+        plain = [part for part in parts if part[0] in ("item", "items")]
+        unique = any(part[0] == "unique" for part in parts)
+        large = max(low, high or 0) > _COUNTED
+        if not (unique or large) or len(plain) + sum(p[0] in ("min", "max", "unique") for p in parts) < len(parts):
+            return
+        start = self._residuals.conjunction(plain)
+        most = min((part[1] for part in self._residuals.nodes[start] if part[0] == "max"), default=None)
+        if most is not None and (high is None or most <= high):
+            high = None  # an item that cannot be ends the array earlier
+        if unique and not self._never_out_of_values(start, low):
+            return
+        if not large:  # counted as ever: only distinctness is taken out
+            start = self._residuals.conjunction([*plain, *(part for part in parts if part[0] in ("min", "max"))])
+            low, high = 0, None
+        self._start = start
+        self.guard = Guard("items", low, high, unique)
+
+    def _never_out_of_values(self, start: int, low: int) -> bool:
+        """Whether an array of distinct items can always grow to `low` items: each may have infinitely many values, or
+        all the same ones, and enough of them.
+        """
+        seen: dict[int, None] = {}
+        residual = start
+        for _ in range(low):
+            if residual in seen:
+                break
+            seen[residual] = None
+            alternatives = self._residuals.item(residual)
+            endless = [left for value, left in alternatives if self._types.listed(value) is None]
+            if endless:
+                residual = endless[0]
+                continue
+            uniform = len(alternatives) == 1 and alternatives[0][1] == residual
+            return uniform and len(seen) == 1 and len(self._types.listed(alternatives[0][0]) or ()) >= low
+        return True
 
     def _build(self, formula: int, depth: int) -> int:
         """The residual of a split formula. Recursion is bounded by `MAX_NESTING`."""
@@ -410,5 +458,5 @@ class ArrayFrame:
             if self._residuals.may_end(residual):
                 graph.byte(node, 0x5D, 0x5D, end)
             if self._residuals.item(residual):
-                items(layout.comma(graph, node), residual)
+                items(layout.comma(graph, node, None if self.guard is None else NEXT), residual)
         return graph

@@ -9,7 +9,6 @@ from schemac.budget import Budget
 from schemac.errors import EmptyLanguageError
 from schemac.frontend.json_schema.anyorder import AnyOrderFrame, too_many
 from schemac.frontend.json_schema.arrays import ArrayFrame
-from schemac.frontend.json_schema.counted import CountedStrings
 from schemac.frontend.json_schema.formula import (
     ARRAY,
     FALSE,
@@ -66,7 +65,6 @@ class Lowering:
         self._any_order = key_order == "any"
         self._witnesses: dict[int, Graph] = {}
         self._alternatives: Counter[str] = Counter()
-        self._counted = CountedStrings(lambda name: self._declare(name, "#"), self._define, budget)
 
     def module(self, formula: int) -> Module:
         """The module whose root reads the values that satisfy `formula`.
@@ -171,9 +169,9 @@ class Lowering:
     def _define_frame(self, number: int, frame: _Frame, place: str) -> None:
         bit, formula, names = frame
         context = (self._types, formula, self, self._partition, self._layout, self._budget, place)
-        guard: Guard | None = None
         if bit == ARRAY:
-            graph = ArrayFrame(*context).graph()
+            array = ArrayFrame(*context)
+            graph, guard = array.graph(), array.guard
         else:
             built = (AnyOrderFrame if self._any_order else ObjectFrame)(*context, names)
             graph, guard = built.graph(), built.guard
@@ -188,12 +186,8 @@ class Lowering:
         if number is None:
             if strings.is_plain and strings.base.is_everything:
                 number = self._language_procedure("string", any_string_body(), "#", quoted=True)
-            elif not strings.is_plain and strings.has_few_states:
-                number = self._declare("string", place)
-                self._define(number, _closed(self._counted.body(strings)), known=False)
-            elif not strings.is_plain and (beginnings := strings.beginnings(self._budget)) is not None:
-                number = self._declare("string", place)
-                self._define(number, self._begun(beginnings, place), known=False)
+            elif not strings.is_plain and strings.is_countable:
+                number = self._counted_string(strings, place)
             else:
                 body = string_body(strings.language(self._budget), self._budget)
                 self._budget.spend("states", body.size, place=place)
@@ -201,18 +195,16 @@ class Lowering:
             self._bodies[strings] = number
         return number
 
-    def _begun(self, beginnings: list[tuple[Dfa, Band | None]], place: str) -> Graph:
-        """What reads one of the beginnings of a string and then the rest, the closing quotation mark included."""
-        graph = Graph()
-        end = graph.node()
-        graph.final(end)
-        for beginning, rest in beginnings:
-            node = graph.language(graph.start, string_body(beginning, self._budget))
-            if rest is None:
-                graph.byte(node, _QUOTE, _QUOTE, end)
-            else:
-                graph.call(node, self._body(rest, place), end)
-        return graph
+    def _counted_string(self, strings: Band, place: str) -> int:
+        """The procedure for a string whose length is counted in a register, whatever its bounds."""
+        number = self._declare("string", place)
+        everything = strings.base.is_everything
+        body = any_string_body() if everything else string_body(strings.base, self._budget)
+        self._budget.spend("states", body.size, place=place)
+        guard = Guard("characters", strings.low, strings.high)
+        self._builder.define(number, Graph.of_language(closed(body)), guard)
+        self._languages.add(number)
+        return number
 
     def _language_procedure(self, name: str, language: Dfa, place: str, *, quoted: bool = False) -> int:
         """A procedure for a language over bytes; `quoted` adds a closing quotation mark, so that it is never empty."""

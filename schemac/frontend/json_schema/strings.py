@@ -20,19 +20,12 @@ from numpy.typing import NDArray
 from schemac.budget import Budget
 from schemac.frontend.json_schema.text import length_language
 from schemac.ir.dfa import CODE_POINTS, Dfa
-from schemac.ir.minimize import Table
 
 #: Products with a bound on the length are multiplied out up to this size.
 _PRODUCT = 600
-#: Larger automata are multiplied out when they are written: blocks cost the square of their size.
-_MAX_BASE = 10
 #: Automata up to this size are searched for words of certain lengths, larger ones are multiplied out for it: the sets
 #: of states that are walked through repeat after at most 30 steps for 10 states, but that grows exponentially.
 _SEARCHED = 10
-
-#: Words that come first are followed one by one through so many states, to so many ends.
-_BEGINNINGS = 300
-_LEAVES = 100
 
 _EVERYTHING = Dfa.everything(CODE_POINTS)
 _NOTHING = Dfa.empty(CODE_POINTS)
@@ -64,19 +57,16 @@ class Band:
         return self.base.intersect(length_language(self.low, self.high, budget), budget=budget)
 
     @property
-    def has_few_states(self) -> bool:
-        """Whether it can be written with its bounds kept apart."""
-        return self.base.size <= _MAX_BASE
+    def is_countable(self) -> bool:
+        """Whether the length can be counted beside the states of `base`, without dead ends.
 
-    def beginnings(self, budget: Budget) -> list[tuple[Dfa, Band | None]] | None:
-        """The band as words that come first, each with the band of what may follow, None where nothing does.
-
-        What follows has few states, as in ``^data:image/(png|gif);base64,[A-Za-z0-9+/]*$``.
-
-        Returns:
-            None if there are many words to come first, or if some loop comes before there are few states.
+        That is so if every state has a successor that is no farther from the end: then a text can be continued to any
+        length from the shortest one on.
         """
-        return _beginnings(self, budget)
+        table = self.base.table
+        distance = _to_end(self.base)
+        ahead = np.where(table >= 0, distance[table], self.base.size)
+        return self.base.size > 0 and bool((ahead.min(axis=1) <= distance).all())
 
     def accepts(self, word: str | Sequence[int]) -> bool:
         """Whether a string is in the band."""
@@ -199,49 +189,15 @@ class StringSet:
         return plain if outer == plain else replace(plain, outer=outer)
 
 
-def _beginnings(band: Band, budget: Budget) -> list[tuple[Dfa, Band | None]] | None:
-    base, low, high = band.base, band.low, band.high
-    if base.size > _BEGINNINGS:
-        return None
-    few = [_reachable(base, state) <= _MAX_BASE for state in range(base.size)]
-    places = [(0, 0)]  # (state, characters read)
-    numbers = {(0, 0): 0}
-    rows: list[NDArray[np.int32]] = []
-    leaves: list[tuple[int, Band | None]] = []
-    for state, length in places:  # grows meanwhile
-        row = np.full(base.table.shape[1], -1, np.int32)
-        if few[state]:
-            rest = Band(base.residual(state), max(0, low - length), None if high is None else high - length)
-            if _reaches(rest, budget):
-                leaves.append((len(rows), _trimmed(rest)))
-        else:
-            if base.accepting[state] and low <= length:
-                leaves.append((len(rows), None))
-            for column, target in enumerate(base.table[state].tolist()):
-                if target >= 0 and (high is None or length < high):
-                    number = numbers.setdefault((target, length + 1), len(places))
-                    if number == len(places):
-                        places.append((target, length + 1))
-                    row[column] = number
-        rows.append(row)
-        if len(places) > _BEGINNINGS or len(leaves) > _LEAVES:
-            return None
-    budget.spend("regex_states", len(rows) * max(1, len(leaves)))
-    found: list[tuple[Dfa, Band | None]] = []
-    for leaf, after in leaves:
-        accepting = np.arange(len(rows)) == leaf
-        found.append((Dfa.from_table(CODE_POINTS, Table(base.starts, base.classes, np.array(rows), accepting)), after))
-    return found
-
-
-def _reachable(base: Dfa, state: int) -> int:
-    """How many states a state reaches, itself included."""
-    seen, stack = {state}, [state]
-    while stack:
-        for target in set(base.table[stack.pop()].tolist()) - seen - {-1}:
-            seen.add(target)
-            stack.append(target)
-    return len(seen)
+def _to_end(base: Dfa) -> NDArray[np.int64]:
+    """int64 [states]: the fewest symbols to an end."""
+    distance = np.where(base.accepting, 0, base.size).astype(np.int64)
+    while True:
+        ahead = np.where(base.table >= 0, distance[base.table], base.size).min(axis=1) + 1
+        after = np.minimum(distance, ahead)
+        if np.array_equal(after, distance):
+            return distance
+        distance = after
 
 
 ALL_STRINGS = StringSet(_EVERYTHING)
