@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from schemac.budget import Budget
 from schemac.frontend.json_schema import JsonSchemaOptions, SchemaWarning, json_schema_module
+from schemac.ir.graph import Module
+from schemac.ir.pipeline import lower
+from schemac.ir.recognizer import check
 from tests.oracle.module_recognizer import ModuleRecognizer
 
 
-def recognizer(schema: object, warn: Callable[[SchemaWarning], None] | None = None, **options: Any) -> ModuleRecognizer:
+class Accepting(Protocol):
+    """Something that accepts texts."""
+
+    def accepts(self, text: str) -> bool: ...
+
+
+class LoweredRecognizer:
+    """Accepts what the automaton of a module does, registers of guards included."""
+
+    def __init__(self, module: Module) -> None:
+        self._automaton, _ = lower(module, Budget(seconds=30))
+
+    def accepts(self, text: str) -> bool:
+        return check(self._automaton, text.encode("utf-8", "surrogatepass")).accepted
+
+
+def recognizer(schema: object, warn: Callable[[SchemaWarning], None] | None = None, **options: Any) -> Accepting:
     """The recognizer of a schema; `options` are those of `JsonSchemaOptions`."""
     module = json_schema_module(schema, options=JsonSchemaOptions(**options), budget=Budget(seconds=30), warn=warn)
+    if any(procedure.guard is not None for procedure in module.procedures):
+        return LoweredRecognizer(module)
     return ModuleRecognizer(module, 20_000)
 
 

@@ -36,7 +36,7 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"format": "colour"}, {"strict": True}, SourceError, "#", "format"),
     ({"type": "string", "pattern": "(a"}, {}, SourceError, "#/pattern:1:1", None),
     ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
-    ({"items": {"items": {"type": "string"}, "uniqueItems": True}}, {}, UnsupportedError, "#/items", "uniqueItems"),
+    ({"items": {"not": {"uniqueItems": True}}}, {}, UnsupportedError, "#/items/not", "uniqueItems"),
     (
         {"patternProperties": {"^[ab]$": {"type": "null"}}, "minProperties": 2},
         {},
@@ -47,7 +47,7 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     (False, {}, EmptyLanguageError, "#", None),
     ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, {}, EmptyLanguageError, "#", None),
     ({"allOf": [{"const": 1}, {"const": 2}]}, {}, EmptyLanguageError, "#/allOf/0", None),
-    ({"type": "array", "minItems": 10**9}, {}, BudgetExceeded, None, None),
+    ({"type": "array", "contains": {"const": 1}, "minContains": 10**9}, {}, BudgetExceeded, None, None),
     ({"type": "number", "multipleOf": 0.000001234567}, {}, BudgetExceeded, "#/multipleOf", "multipleOf"),
 ]
 
