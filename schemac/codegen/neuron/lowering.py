@@ -184,11 +184,16 @@ def _column(lax: Any, table: Any, index: int) -> Any:
 
 
 def _gather(lax: Any, table: Any, index: Any) -> Any:
-    """``table[index]`` for an index that lies in range; XLA moves one that does not to the nearest row."""
+    """``table[index]``, int32 [B] or [B, n]; an index outside is moved to the nearest entry first.
+
+    XLA would move it by itself; a device that reads by address need not.
+    """
     rest = tuple(range(1, table.ndim))
     numbers = lax.GatherDimensionNumbers(offset_dims=rest, collapsed_slice_dims=(0,), start_index_map=(0,))
+    last = _full_like(lax, index, table.shape[0] - 1)
+    inside = lax.max(_full_like(lax, index, 0), lax.min(index, last))
     return lax.gather(
-        table, lax.reshape(index, (*index.shape, 1)), numbers, (1, *table.shape[1:]), mode="promise_in_bounds"
+        table, lax.reshape(inside, (*index.shape, 1)), numbers, (1, *table.shape[1:]), mode="promise_in_bounds"
     )
 
 
