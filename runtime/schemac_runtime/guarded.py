@@ -30,7 +30,7 @@ from schemac_runtime.registers import (
     plain_characters,
 )
 from schemac_runtime.stacks import Stack
-from schemac_runtime.suspects import Suspects
+from schemac_runtime.suspects import FAR, Suspects
 
 #: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
 Registers = tuple[int, Register, "Registers"] | None
@@ -52,7 +52,7 @@ _DELIMITERS = b" \t\n\r,]"
 class GuardedMatcher(Matcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_forbidden", "_guards", "_places", "_places_history", "_special", "_suspects", "_tables", "_text")
+    __slots__ = ("_forbidden", "_guards", "_last", "_places", "_places_history", "_suspects", "_tables", "_text")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
@@ -65,6 +65,7 @@ class GuardedMatcher(Matcher):
     def _begin(self) -> None:
         self._text = bytearray()
         self._forbidden: dict[object, Operation | None] = {}
+        self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
         self._places_history: list[tuple[Places, int]] = []
         state = int(self._tables.entry[0])
         self._go_to(self._settled_places([(state, self._pool.bottom, None)], 0))
@@ -113,7 +114,7 @@ class GuardedMatcher(Matcher):
             after = () if symbol is None else self._read(places, b"\0", (symbol,), length - 1)
             return after or None
         self._text += piece
-        if len(places) == 1 and tables.plain[token]:
+        if len(places) == 1 and (tables.plain[token] or (tables.in_string_of[places[0][0]] and tables.unquoted[token])):
             quick = self._quick(places[0], token)
             if quick is not None:
                 return quick
@@ -326,32 +327,35 @@ class GuardedMatcher(Matcher):
         super().fill_bitmask(bitmask, row)
         if self._now is ENDED:
             return
-        key = tuple(self._circumstances(place) for place in self._places)
-        if self._suspects.entering is not None or any(part[2] for part in key):
-            if key not in self._forbidden:
-                if len(self._forbidden) >= _REMEMBERED:
-                    self._forbidden.clear()
-                self._forbidden[key] = self._find_forbidden(self._out)
-            forbidden = self._forbidden[key]
-            if forbidden is not None:
-                apply_operation(self._out, forbidden)
+        key = tuple(map(self._circumstances, self._places))
+        if self._suspects.entering is not None or any(part != FAR for place in key for part in place[2]):
+            if key != self._last[0]:
+                if key not in self._forbidden:
+                    if len(self._forbidden) >= _REMEMBERED:
+                        self._forbidden.clear()
+                    self._forbidden[key] = self._find_forbidden(self._out)
+                self._last = key, self._forbidden[key]
+            if self._last[1] is not None:
+                apply_operation(self._out, self._last[1])
         if budget is not None:
             self._keep_within(self._out, budget)
 
     def _circumstances(self, place: Place) -> tuple[int, Stack, tuple[object, ...]]:
         """What the forbidden tokens depend on, and no more: registers far from their bounds are all alike."""
         state, stack, registers = place
-        parts: list[object] = []
-        while registers is not None:
-            index, register, registers = registers
-            parts.append(self._circumstance(index, register))
-        return state, stack, tuple(parts)
+        if registers is None:
+            return state, stack, ()
+        if registers[2] is None:
+            return state, stack, (self._circumstance(registers[0], registers[1]),)
+        return state, stack, tuple(self._circumstance(index, register) for index, register in _chain(registers))
 
     def _circumstance(self, index: int, register: Register) -> object:
         guard = self._guards[index]
         number: object = self._suspects.near(index, register.number)
         if guard.kind == "characters":
-            return number, register.mode
+            return number if number == FAR else (number, register.mode)
+        if guard.distinct or guard.kind == "members":  # whole keys or items, and more, may come in one token
+            number = (number,)
         if not guard.distinct or not register.seen:
             return number
         if register.start < 0:
@@ -537,7 +541,7 @@ class GuardedMatcher(Matcher):
         other = super().fork()
         assert isinstance(other, GuardedMatcher)
         other._tables, other._guards, other._suspects = self._tables, self._guards, self._suspects
-        other._forbidden = self._forbidden
+        other._forbidden, other._last = self._forbidden, self._last
         other._places, other._places_history = self._places, list(self._places_history)
         other._text = bytearray(self._text)
         return other

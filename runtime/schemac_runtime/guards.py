@@ -99,6 +99,11 @@ class GuardTables:
         return np.ascontiguousarray(self.needed).data
 
     @cached_property
+    def in_string_of(self) -> memoryview:
+        """`in_string`, one by one."""
+        return np.ascontiguousarray(self.in_string).data
+
+    @cached_property
     def unit_of(self) -> list[int]:
         """`unit`, one by one."""
         found: list[int] = self.unit.tolist()
@@ -190,6 +195,12 @@ class GuardTables:
     def quoted(self) -> Bool:
         """bool [V]: tokens with a quotation mark or a backslash."""
         return (self.having(0x22) > 0) | (self.having(0x5C) > 0)
+
+    @cached_property
+    def unquoted(self) -> bytes:
+        """[V]: 1 for tokens with bytes, but without quotation mark and backslash."""
+        flags: bytes = (~self.quoted & (np.diff(self.token_start) > 0)).astype(np.uint8).tobytes()
+        return flags
 
     @cached_property
     def whole_keys(self) -> Bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Bool = npt.NDArray[np.bool_]
 _MANY = (1 << 31) - 1
 #: A number that is far from both bounds, and one that is far below the lower one.
-_FAR, _FAR_BELOW = -1, -2
+FAR, _FAR_BELOW = -1, -2
 #: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on.
 Level = tuple[int, Register, "bytes | None", bool]
 
@@ -78,7 +78,7 @@ class Suspects:
         if number < guard.low:
             return _FAR_BELOW if number + self.longest + 1 < guard.low else number
         if guard.high is None or number + self.longest + self.needed[index] < guard.high:
-            return _FAR
+            return FAR
         return number
 
     def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:

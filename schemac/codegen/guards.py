@@ -157,51 +157,25 @@ def characters_needed(automaton: Automaton) -> Int32:
 
 
 def states_in_strings(automaton: Automaton) -> npt.NDArray[np.uint8]:
-    """uint8 [N]: 1 where no action and no end of the frame comes before a quotation mark has been read."""
+    """uint8 [N]: 1 where no action, no call and no end of the frame comes before a quotation mark has been read."""
     a = automaton
     plain = np.zeros(a.symbols, dtype=np.bool_)  # symbols that need not be a quotation mark
-    others = np.delete(a.byte_class, _QUOTE)
-    plain[others] = True
+    plain[np.delete(a.byte_class, _QUOTE)] = True
     plain[a.byte_classes :] = True
     acting = np.zeros(a.next_state.shape, dtype=np.bool_)
     acting[a.actions[:, 0], a.actions[:, 1]] = True
-    through = _leading_to(a, plain, a.accepting)
-    passed = through[a.entry[a.call_procedure]]
-    goal = a.accepting | (acting & plain).any(axis=1)
-    return (~_leading_to(a, plain, goal, passed)).astype(np.uint8)
-
-
-def _leading_to(a: Automaton, symbols: Bool, goal: Bool, passed: Bool | None = None) -> Bool:
-    """bool [N]: states from which some symbols lead to a goal within the frame.
-
-    Args:
-        passed: bool [calls], whether the symbols lead through the callee; None if that is the same question.
-    """
-    source, symbol = np.nonzero((a.next_state >= 0) & symbols)
+    reached = a.accepting | (acting & plain).any(axis=1) | (np.diff(a.call_start) > 0)
+    source, symbol = np.nonzero((a.next_state >= 0) & plain)
     before: list[list[int]] = [[] for _ in range(a.states)]
     for s, t in zip(source.tolist(), a.next_state[source, symbol].tolist(), strict=True):
         before[t].append(s)
-    callers = call_sources(a).tolist()
-    returns, entries = a.call_return.tolist(), a.entry[a.call_procedure].tolist()
-    by_part: dict[int, list[int]] = {}
-    for call in range(len(callers)):
-        by_part.setdefault(returns[call], []).append(call)
-        if passed is None:
-            by_part.setdefault(entries[call], []).append(call)
-    reached: Bool = goal.copy()
-    pending = np.flatnonzero(goal).tolist()
+    pending = np.flatnonzero(reached).tolist()
     while pending:
-        state = pending.pop()
-        more = before[state] + [
-            callers[call]
-            for call in by_part.get(state, ())
-            if reached[returns[call]] and (reached[entries[call]] if passed is None else passed[call])
-        ]
-        for s in more:
-            if not reached[s]:
-                reached[s] = True
-                pending.append(s)
-    return reached
+        for state in before[pending.pop()]:
+            if not reached[state]:
+                reached[state] = True
+                pending.append(state)
+    return (~reached).astype(np.uint8)
 
 
 def _byte_weights(a: Automaton) -> Int64:
