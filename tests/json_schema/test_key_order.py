@@ -17,11 +17,14 @@ from schemac.errors import EmptyLanguageError
 from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
 from schemac.ir.automaton import Automaton
 from schemac.ir.pipeline import lower
-from schemac.ir.recognizer import Recognizer
+from schemac.ir.recognizer import Places, Recognizer
 from tests.json_schema.test_against_jsonschema import KEYWORDS, POOL
 from tests.oracle.random_schemas import schema as random_schema
 
-INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+NAMES = ("a", "b", "ab", "c", "k")
+OTHERS = ("d", "é", "", "e")
+#: Types of few and short texts, so that walks end.
+MEMBERS: list[Any] = [{"type": "null"}, {"const": 1}, {"enum": [0, 1]}, {"type": "boolean"}, True]
 
 
 def compiled(schema: object, key_order: str = "any", **options: Any) -> Automaton:
@@ -29,16 +32,6 @@ def compiled(schema: object, key_order: str = "any", **options: Any) -> Automato
     budget = Budget(seconds=30)
     module = json_schema_module(schema, options=JsonSchemaOptions(key_order=key_order, **options), budget=budget)
     return lower(module, budget)[0]
-
-
-def accepts(recognizer: Recognizer, text: str) -> bool:
-    """Whether a text is read to its end."""
-    places = recognizer.start()
-    for byte in text.encode():
-        places = recognizer.step(places, byte)
-        if not places:
-            return False
-    return recognizer.ended(places)
 
 
 def shuffled(value: Any, generator: random.Random) -> str:
@@ -61,7 +54,82 @@ def disagreements(schema: Any, pool: list[Any] = POOL, seed: int = 1) -> list[st
     except EmptyLanguageError:
         return [json.dumps(value) for value in pool if expected.is_valid(value)]
     texts = [(shuffled(value, generator), expected.is_valid(value)) for value in pool for _ in range(2)]
-    return [text for text, valid in texts if accepts(recognizer, text) != valid]
+    return [text for text, valid in texts if is_read(recognizer, text) != valid]
+
+
+def object_schema(generator: random.Random) -> dict[str, Any]:
+    """A random schema of objects, with the keywords whose meaning depends on which keys there are."""
+
+    def some(least: int = 1) -> list[str]:
+        return generator.sample(NAMES, generator.randrange(least, 4))
+
+    def members() -> dict[str, Any]:
+        return {name: generator.choice(MEMBERS) for name in some()}
+
+    def branch(number: int) -> dict[str, Any]:
+        return {"properties": {**members(), "k": {"const": number}}, "required": ["k", *some(0)]}
+
+    keywords: dict[str, Any] = {
+        "properties": members,
+        "required": some,
+        "additionalProperties": lambda: generator.choice([False, False, {"type": "null"}]),
+        "patternProperties": lambda: {generator.choice(["^a", "b$", "^[ck]$"]): generator.choice(MEMBERS)},
+        "propertyNames": lambda: generator.choice([{"enum": ["a", "b", "c", "d"]}, {"maxLength": 1}]),
+        "minProperties": lambda: generator.randrange(1, 4),
+        "maxProperties": lambda: generator.randrange(1, 4),
+        "dependentRequired": lambda: {name: some() for name in some()},
+        "dependentSchemas": lambda: {generator.choice(NAMES): {"properties": members(), "maxProperties": 3}},
+        "oneOf": lambda: [branch(0), branch(1), branch(2)],
+        "anyOf": lambda: [{"required": some()}, {"properties": members()}, {"minProperties": 3}],
+        "not": lambda: {generator.choice(["required", "properties"]): {"required": some, "properties": members}},
+        "if": lambda: {"properties": {"k": {"const": 1}}, "required": ["k"]},
+        "then": lambda: {"required": some()},
+    }
+    chosen = generator.sample(sorted(keywords), generator.randrange(2, 6))
+    schema: dict[str, Any] = {"type": "object"}
+    for name in chosen:
+        schema[name] = keywords[name]()
+    if "not" in schema:
+        name = next(iter(schema["not"]))
+        schema["not"] = {name: schema["not"][name][name]()}
+    return schema
+
+
+def objects(generator: random.Random, count: int) -> list[dict[str, Any]]:
+    """Random objects with the keys that `object_schema` speaks of, and others."""
+    names = (*NAMES, *OTHERS)
+    found = []
+    for _ in range(count):
+        chosen = generator.sample(names, min(generator.randrange(6), len(names)))
+        found.append({name: generator.choice([None, 0, 1, 2, True, "x", {"a": 1}]) for name in chosen})
+    return found
+
+
+def read(recognizer: Recognizer, places: Places, text: str) -> Places:
+    """The places after a text."""
+    for byte in text.encode():
+        places = recognizer.step(places, byte)
+        if not places:
+            break
+    return places
+
+
+def is_read(recognizer: Recognizer, text: str) -> bool:
+    """Whether a text is read to its end."""
+    return recognizer.ended(read(recognizer, recognizer.start(), text))
+
+
+def can_finish(recognizer: Recognizer, places: Places, separator: str, left: int = 8) -> bool:
+    """Whether an object can be closed, now or after some more members."""
+    if recognizer.ended(read(recognizer, places, "}")):
+        return True
+    for name in (*NAMES, *OTHERS, "a1", "a2", "1b", "2b") if left else ():
+        named = read(recognizer, places, f'{separator}"{name}":')
+        for value in ("null", "1", "0", "2", '"x"') if named else ():
+            after = read(recognizer, named, value)
+            if after and can_finish(recognizer, after, ",", left - 1):
+                return True
+    return False
 
 
 @pytest.mark.parametrize("name", KEYWORDS)
@@ -89,3 +157,47 @@ def test_random_schema(seed: int) -> None:
     """Random schemas, three levels deep."""
     schema = random_schema(random.Random(seed))
     assert disagreements(schema) == [], json.dumps(schema)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_objects(seed: int) -> None:
+    """Objects whose keywords depend on each other."""
+    generator = random.Random(seed)
+    schema = object_schema(generator)
+    assert disagreements(schema, objects(generator, 150), seed) == [], json.dumps(schema)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_key_comes_twice_and_no_walk_gets_stuck(seed: int) -> None:
+    """Walks in which every byte is random: behind each value the object can be finished."""
+    generator = random.Random(seed)
+    schema = object_schema(generator)
+    try:
+        recognizer = Recognizer(compiled(schema, whitespace="compact"))
+    except EmptyLanguageError:
+        return
+    validator = Draft202012Validator(schema)
+    assert can_finish(recognizer, read(recognizer, recognizer.start(), "{"), "")
+    for _ in range(6):
+        text, places = b"", recognizer.start()
+        while allowed := [byte for byte in recognizer.allowed(places) if byte < 0x80]:
+            closing = [byte for byte in allowed if byte in b'"}],']
+            byte = generator.choice(closing if closing and generator.random() < 0.5 else allowed)
+            text, places = text + bytes([byte]), recognizer.step(places, byte)
+            if recognizer.ended(places):
+                pairs = json.loads(text, object_pairs_hook=list)
+                assert len(pairs) == len(dict(pairs))
+                assert validator.is_valid(json.loads(text)), (text, json.dumps(schema))
+            elif len(text) > 80:
+                break
+            elif is_json(text + b"}"):  # behind a member of the outermost object
+                assert can_finish(recognizer, places, "," if len(text) > 1 else ""), (text, json.dumps(schema))
+
+
+def is_json(text: bytes) -> bool:
+    """Whether a text is whole."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
