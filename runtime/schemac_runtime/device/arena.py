@@ -171,8 +171,6 @@ class MaskArena:
         Raises:
             DeviceError: a row is not one of the arena's, or is row 0.
         """
-        import torch
-
         if masks.shape != (len(rows), self.words) or masks.dtype != np.int32:
             raise DeviceError(f"{len(rows)} rows need int32 [{len(rows)}, {self.words}], not {list(masks.shape)}")
         if any(not FREE_ROW < row < len(self.table) for row in rows):
@@ -181,7 +179,7 @@ class MaskArena:
         for start in range(0, len(rows), _STAGED):
             chunk = rows[start : start + _STAGED]
             staging = self._slots.take()
-            staging[: len(chunk), : self.words] = torch.from_numpy(masks[start : start + len(chunk)])
+            staging.numpy()[: len(chunk), : self.words] = masks[start : start + len(chunk)]
             for index, row in enumerate(chunk):
                 self.table[row].copy_(staging[index], non_blocking=True)
             self._slots.sent()

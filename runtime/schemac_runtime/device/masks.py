@@ -150,7 +150,7 @@ class DeviceMasks:
         if not count:
             return
         buffer = self._take_packed()
-        buffer[:count, :words] = torch.from_numpy(np.ascontiguousarray(masks[:, :words]))
+        buffer.numpy()[:count, :words] = masks[:, :words]
         index = buffer.view(-1)[count * buffer.shape[1] :][: 2 * count]  # behind the masks
         index[:count] = torch.tensor(list(logit_rows), dtype=torch.int32)
         index[count:] = torch.arange(count, dtype=torch.int32)

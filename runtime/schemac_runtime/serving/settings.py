@@ -36,6 +36,7 @@ class Settings:
         workers: compile processes of each server process.
         cache_mib: packages that the engine keeps ready.
         scratch_mib: packages of finished compiles that are kept on disk while the server runs.
+        device_rows: rows of a mask arena on each device, so that row ids travel instead of masks; 0 for packed masks.
         limits: budget overrides of every compile.
     """
 
@@ -51,6 +52,7 @@ class Settings:
     workers: int = 1
     cache_mib: int = 1024
     scratch_mib: int = 2048
+    device_rows: int = 0
     limits: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod

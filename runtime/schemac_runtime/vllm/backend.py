@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from concurrent.futures import Future
@@ -15,11 +16,16 @@ from vllm.v1.structured_output.backend_types import (
     StructuredOutputOptions,
 )
 
+from schemac_runtime.device.serving import StepMasks
 from schemac_runtime.serving.constraint import Constraint, constraint
 from schemac_runtime.serving.programs import Programs, Resolved
 from schemac_runtime.vllm.grammar import Finish, GrammarState, stop_ids_of, token_limit
 from schemac_runtime.vllm.requests import compile_options, wants_finish
+from schemac_runtime.vllm.rows import refusal, step_masks
 from schemac_runtime.vllm.server import programs_for, settings_of
+from schemac_runtime.vllm.versions import installed
+
+_log = logging.getLogger("vllm.schemac")
 
 
 class SchemacGrammar(GrammarState, StructuredOutputGrammar):  # type: ignore[misc,unused-ignore]
@@ -90,8 +96,15 @@ class SchemacBackend(StructuredOutputBackend):  # type: ignore[misc,unused-ignor
             raise ValueError(f"a program for {resolved.program.vocab_size} tokens, the model has {self.vocab_size}")
         return SchemacGrammar(resolved.program, stop_ids_of(stop_token_ids), self._metrics)
 
-    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-        """int32 [max_num_seqs, ceil(V / 32)], everything allowed."""
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor | StepMasks:
+        """int32 [max_num_seqs, ceil(V / 32)], everything allowed; with `device_rows`, what takes matchers instead."""
+        rows = self._settings.device_rows
+        if rows:
+            refused = refusal(self.vllm_config, installed())
+            if refused is None:
+                _log.info("schemac: row ids are sent in the place of masks, arenas have %d rows", rows)
+                return step_masks(rows, self.vocab_size, max_num_seqs)
+            _log.warning("schemac: packed masks are sent instead of row ids: %s", refused)
         return torch.full((max_num_seqs, (self.vocab_size + 31) // 32), -1, dtype=torch.int32)
 
     def destroy(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from schemac_runtime.device.serving import StepMasks, fill_row
 from schemac_runtime.masks import mask_rows
 from schemac_runtime.program import Program
 from schemac_runtime.serving.metrics import Metrics
@@ -94,7 +95,7 @@ class GrammarState:
         self._matcher.rollback(num_tokens - beyond)
 
     def fill_bitmask(self, bitmask: Any, batch_index: int) -> None:
-        """Write the allowed tokens into a row; int32 [rows, ceil(V / 32)], CPU tensor or array."""
+        """Write the allowed tokens into a row; int32 [rows, ceil(V / 32)], CPU tensor or array, or a `StepMasks`."""
         start = time.perf_counter()
         matcher, metrics = self._matcher, self._metrics
         if matcher.is_terminated():
@@ -106,7 +107,7 @@ class GrammarState:
                 if budget < needed:  # too late to finish; a mask that allows nothing would be worse
                     budget = needed if budget > 0 else None
                     metrics.count("schemac_finish_failures_total")
-            matcher.fill_bitmask(bitmask, batch_index, budget)
+            fill_row(bitmask, batch_index, matcher, budget)
         metrics.fills += 1
         metrics.configurations += matcher.configurations
         metrics.fill_seconds += time.perf_counter() - start
@@ -115,11 +116,14 @@ class GrammarState:
     def _fill_ends(self, bitmask: Any, row: int) -> None:
         """Only ids at which vLLM stops; if it stops at none, those that end a text."""
         allowed = self._ends or self._matcher.stop_ids
-        out = mask_rows(bitmask, self.program.words)[row]
+        steps = isinstance(bitmask, StepMasks)
+        out = np.zeros(self.program.words, np.int32) if steps else mask_rows(bitmask, self.program.words)[row]
         words: Any = out.view(np.uint32)
         words.fill(0)
         for token in allowed:
             words[token >> 5] |= np.uint32(1 << (token & 31))
+        if steps:
+            bitmask.fill_mask(row, out)
 
     def is_terminated(self) -> bool:
         """Whether the answer has ended, and vLLM ends the request for it."""

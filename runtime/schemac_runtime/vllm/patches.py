@@ -18,6 +18,7 @@ from typing import Any
 from schemac_runtime.errors import SchemacError
 from schemac_runtime.serving.metrics import register as register_metrics
 from schemac_runtime.vllm.admission import Admission
+from schemac_runtime.vllm.rows import patch_runner
 from schemac_runtime.vllm.server import programs_for, settings_of
 from schemac_runtime.vllm.session import session_folder
 from schemac_runtime.vllm.versions import REINSTALL, STREAMING, Version, VersionError, checked
@@ -47,6 +48,8 @@ def apply(version: Version) -> None:
     }.items():
         if path in targets:
             _replace(*targets[path], patch)
+    if version.row_ids:
+        patch_runner(version)
 
 
 def apply_to_server(version: Version) -> None:

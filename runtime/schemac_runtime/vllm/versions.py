@@ -46,11 +46,13 @@ class Version:
     Attributes:
         text: such as 0.33.
         names_backend: whether the manager keeps the name of its backend, to refuse requests for another one.
+        row_ids: whether the scheduler's mask buffer may be a `schemac_runtime.device.serving.StepMasks`.
         expected, serving: arguments of what is patched, in every process and in one that serves.
     """
 
     text: str
     names_backend: bool
+    row_ids: bool
     expected: dict[str, tuple[str, ...]]
     serving: dict[str, tuple[str, ...]]
 
@@ -65,8 +67,8 @@ class Version:
 #: answer begins which tokens could begin it (`validate_tokens` of a fresh grammar); 0.32 does none of this. The
 #: grammar's own contract (`backend_types`) is the same.
 VERSIONS = {
-    "0.32": Version("0.32", names_backend=False, expected=_COMMON, serving=_SERVING),
-    "0.33": Version("0.33", names_backend=True, expected=_COMMON, serving=_SERVING),
+    "0.32": Version("0.32", names_backend=False, row_ids=True, expected=_COMMON, serving=_SERVING),
+    "0.33": Version("0.33", names_backend=True, row_ids=False, expected=_COMMON, serving=_SERVING),
 }
 
 
