@@ -8,7 +8,7 @@ and one more for each of its draft tokens. Rows without constraint allow everyth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ def expand(
         raise MatcherError(f"{len(compact)} mask rows for {len(constrained)} requests that need {needed}")
     if logit_rows(req_ids, drafts) > rows:
         raise MatcherError(f"a batch of {logit_rows(req_ids, drafts)} rows of logits in a bucket of {rows}")
-    full: _Rows = np.full((rows, *compact.shape[1:]), fill, dtype=np.int32)  # type: ignore[assignment]
+    full = cast("_Rows", np.full((rows, *compact.shape[1:]), fill, dtype=np.int32))
     full[targets] = compact[sources]
     return full
 
