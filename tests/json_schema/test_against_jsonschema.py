@@ -20,6 +20,7 @@ from schemac.frontend.json_schema import json_schema_module, objects
 from schemac.ir.pipeline import lower
 from schemac.ir.recognizer import check
 from tests.json_schema.checking import recognizer
+from tests.oracle.module_recognizer import ModuleRecognizer
 from tests.oracle.module_sampler import sample
 from tests.oracle.random_schemas import schema as random_schema
 from tests.oracle.random_schemas import values
@@ -173,3 +174,15 @@ def test_entangled_alternatives_do_not_multiply() -> None:
         ('{"p1":[0],"p2":[0],"p3":[0]}', True),
     ]:
         assert check(compiled, text.encode()).accepted is allowed, text
+
+
+def test_many_listed_objects() -> None:
+    """An `enum` of objects costs about its size: alternatives of one value each exclude each other."""
+    listed = [{"id": n, "name": f"n{n}"} for n in range(400)]
+    budget = Budget({"branches": 20_000}, seconds=60)
+    accepts = ModuleRecognizer(json_schema_module({"enum": listed}, budget=budget), 20_000).accepts
+    assert accepts('{"id":7,"name":"n7"}')
+    assert not accepts('{"id":7,"name":"n8"}')
+    mixed = {"oneOf": [{"enum": [{"a": n} for n in range(60)]}, {"enum": [{"a": n} for n in range(50, 90)]}]}
+    accepts = recognizer(mixed).accepts
+    assert [n for n in (0, 49, 50, 59, 60, 89, 90) if accepts(f'{{"a":{n}}}')] == [0, 49, 60, 89]

@@ -152,10 +152,13 @@ class TrialAlgebra(SetAlgebra[int]):
 
     def __init__(self, candidates: Sequence[Fraction]) -> None:
         self._candidates = candidates
+        self._bits = {number: 1 << bit for bit, number in enumerate(candidates)}
         self.top = (1 << len(candidates)) - 1
 
     def atom(self, atom: Atom, formula: int) -> int:
         """The candidates for which an atom holds."""
+        if atom[0] == "numbers":
+            return sum({self._bits.get(number, 0) for number in atom[1]})
         return sum(1 << bit for bit, number in enumerate(self._candidates) if _holds(atom, number))
 
     def both(self, one: int, other: int) -> int:

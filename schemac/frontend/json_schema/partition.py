@@ -54,6 +54,13 @@ class Partition:
             alternatives: value formulas, canonical, with what is left after each.
             union: of what is left.
         """
+        if all(self._types.is_single(value) for value, _ in alternatives):
+            by_left: dict[int, list[int]] = {}
+            for value, left in alternatives:
+                by_left.setdefault(left, []).append(value)
+            return tuple(
+                (self._types.canonical(self._formulas.disjunction(values)), left) for left, values in by_left.items()
+            )
         signatures = [self._types.signature(value) for value, _ in alternatives]
         pieces = self._scalar_pieces(alternatives, signatures)
         if pieces is None:

@@ -250,6 +250,11 @@ class Types:
             self._listed[formula] = self._list(self.signature(formula))
         return self._listed[formula]
 
+    def is_single(self, formula: int) -> bool:
+        """Whether exactly one scalar satisfies a canonical formula, so that two such formulas exclude each other."""
+        listed = self.listed(formula)
+        return listed is not None and len(listed) == 1 and listed[0] == formula
+
     def _list(self, signature: Signature) -> list[int] | None:
         if not (self.clashes.is_hopeless(signature.arrays) and self.clashes.is_hopeless(signature.objects)):
             return None
