@@ -39,6 +39,8 @@ Place = tuple[int, Stack, Registers]
 Places = tuple[Place, ...]
 #: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
 _MANY = (1 << 31) - 1
+#: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
+_TEXTS = 16
 #: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
 _TRIED = 50_000
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
@@ -270,7 +272,7 @@ class GuardedMatcher(Matcher):
             index, register, registers = registers
             if register.start >= 0 and register.seen and self._guards[index].distinct:
                 texts = min(many * tables.rest_of[here], _MANY)
-                if texts <= 2 * len(register.seen) + 2 and not self._completes(place, depth):
+                if texts <= _TEXTS * (len(register.seen) + 1) and not self._completes(place, depth):
                     return False
             many = min(many * tables.whole_of[here], _MANY)
             here, below = below.ret, below.parent or below
@@ -361,7 +363,9 @@ class GuardedMatcher(Matcher):
         if register.start < 0:
             return number, register.seen
         text = bytes(self._text[register.start :]).lstrip(_SPACES)
-        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
+        if len(text) <= self._suspects.longest_pair or b"\\" in text or text[:1] != b'"':
+            return number, register.seen, text
+        if not any(seen.startswith(text) for seen in register.seen):
             return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
 
@@ -476,17 +480,13 @@ class GuardedMatcher(Matcher):
             raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {needed}")
         left = budget - 2  # after this token, before the stop token
         program = self.program
-        if all(self._reach(state, stack) - self._credit(registers) <= left for state, stack, registers in self._places):
+        if needed + program.most_reach <= left:  # whatever a token opens, and what stays open
             return
         allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
         token_class = program.tables.token_class
         fits = np.zeros(program.classes, dtype=np.bool_)
         for symbol_class in np.unique(token_class[allowed]).tolist():
-            fits[symbol_class] = any(
-                program.distance[after] + reached.needs - self._credit(registers) <= left
-                for state, stack, registers in self._places
-                for after, reached in self._after(state, stack, symbol_class)
-            )
+            fits[symbol_class] = any(self._fits(place, symbol_class, left) for place in self._places)
         keep = fits[token_class] & allowed
         best, least = -1, UNREACHABLE * 2
         rest = np.flatnonzero(allowed & ~keep)
@@ -509,6 +509,16 @@ class GuardedMatcher(Matcher):
         out[: program.words] = packed.view(np.int32)
         if self._ends(self._places):
             apply_operation(out, self._stop)
+
+    def _fits(self, place: Place, symbol_class: int, left: int) -> bool:
+        """Whether `left` tokens surely suffice after one of a class."""
+        state, stack, registers = place
+        _, rests = self._local(state, stack, symbol_class)
+        credit = 0 if rests else self._credit(registers)  # a frame that ends takes its credit with it
+        return any(
+            self.program.distance[after] + reached.needs - credit <= left
+            for after, reached in self._after(state, stack, symbol_class)
+        )
 
     # -- the past ------------------------------------------------------------------------------------------------
 

@@ -493,7 +493,7 @@ class Matcher:
 
     def fork(self) -> Matcher:
         """An independent matcher at the same place, history included."""
-        other = Matcher.__new__(Matcher)
+        other = type(self).__new__(type(self))
         other.program, other.stop_ids, other._stop = self.program, self.stop_ids, self._stop
         other._pool, other._known = self._pool, self._known
         other._history, other._now = list(self._history), self._now

@@ -197,6 +197,11 @@ class Program:
         """The number of classes, class 0 included."""
         return 1 + max((int(a.max(initial=0)) for a in (self.tables.token_class, self.tables.edge_class)), default=0)
 
+    @cached_property
+    def most_reach(self) -> int:
+        """The most that any one token leaves to be done, beside what needed to be done before it."""
+        return int(self.tables.reach.max(initial=0))
+
     def matcher(self, stop_ids: tuple[int, ...] = ()) -> Matcher:
         """A matcher at the start of a text. `stop_ids` are allowed at its end beside the vocabulary's own."""
         from schemac_runtime.guarded import GuardedMatcher

@@ -32,6 +32,7 @@ class Suspects:
         tables: of the program.
         guards: in their order.
         longest: the most characters that begin in one token.
+        longest_pair: the most bytes of a token that can end one string and hold another.
         needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
         closed: by guard, whether its keys are finitely many somewhere.
@@ -42,6 +43,7 @@ class Suspects:
     tables: GuardTables
     guards: tuple[Guard, ...]
     longest: int
+    longest_pair: int
     needed: tuple[int, ...]
     characters: memoryview
     closed: tuple[bool, ...]
@@ -64,6 +66,7 @@ class Suspects:
                 tables,
                 guards,
                 int(tables.characters.max(initial=0)),
+                int(np.diff(tables.token_start)[(tables.having(0x22) > 2) & (tables.having(0x2C) > 0)].max(initial=0)),
                 tuple(needed),
                 tables.characters.data,
                 tuple(closed),
@@ -71,6 +74,12 @@ class Suspects:
                 _entering(tables, guards),
             )
         return found
+
+    @property
+    def entering_surely(self) -> Bool:
+        """bool [V]: `entering`, as far as guards of JSON values go."""
+        found = _entering(self.tables, [guard for guard in self.guards if guard.kind != "repeats"])
+        return np.zeros(len(self.tables.token_start) - 1, dtype=np.bool_) if found is None else found
 
     def near(self, index: int, number: int) -> int:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
@@ -170,7 +179,7 @@ class Suspects:
         t = self.tables
         mine: Bool = t.whole_keys.copy()
         guard = self.guards[index]
-        if register.number + 1 < guard.low:
+        if register.number < guard.low:
             mine |= t.having(0x7D) > 0
         if guard.high is not None:
             mine |= t.having(0x2C) > 0
@@ -208,6 +217,8 @@ def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
                 found |= opens & (commas > 0)
         elif guard.kind == "members":
             found |= t.whole_keys
+            if guard.low:
+                found |= (t.having(0x7B) > 0) & (t.having(0x7D) > 0)
         else:
             found[:] = True
     return found if found.any() else None

@@ -29,8 +29,8 @@ _QUOTE = 0x22
 _LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkeys(b"89abAB", 7)}
 
 
-def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, budget: Budget) -> GuardTables:
-    """The tables; `units` as `schemac.codegen.distance.distances` gives them."""
+def guard_tables(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> GuardTables:
+    """The tables; `unit` is one token each, see `schemac.codegen.distance.distances`."""
     rest, whole = rest_counts(automaton, budget)
     lengths = np.array([len(token or b"") for token in vocabulary.tokens], dtype=np.int64)
     text = b"".join(token or b"" for token in vocabulary.tokens)
@@ -50,7 +50,7 @@ def guard_tables(automaton: Automaton, vocabulary: Vocabulary, units: Int32, bud
         needed=characters_needed(automaton),
         in_string=states_in_strings(automaton),
         guards=automaton.guards,
-        unit=units,
+        unit=np.ones(len(automaton.guards), dtype=np.int32),
         token_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]).astype(np.int32),
         token_bytes=np.frombuffer(text, dtype=np.uint8),
         label_token=np.array(labels, dtype=np.int32),

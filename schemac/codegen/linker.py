@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +28,7 @@ from schemac.errors import LinkError
 from schemac.ir.automaton import Automaton
 from schemac.vocabulary import Vocabulary
 from schemac_runtime.program import EXIT, Program, Tables
+from schemac_runtime.suspects import Suspects
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -55,7 +58,10 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     token_class = number[token_relation].astype(np.int32)
     if not complete:
         edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
-    distance, reach, unit = distances(automaton, frames, defaults, edges, token_class)
+    guards = guard_tables(automaton, vocabulary, budget) if automaton.guards else None
+    # Of tokens that could break a guard at once, the way to an end makes no use.
+    counted = token_class if guards is None else token_class[~Suspects.of(guards).entering_surely]
+    distance, reach, unit = distances(automaton, frames, defaults, edges, counted)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
     state_row, clear_row = _state_rows(edges, defaults.state, table, int(number.max()) + 1)
@@ -86,7 +92,8 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         start_context=start_context.astype(np.int32),
         stop_ids=np.array(vocabulary.stop_ids, dtype=np.int32),
     )
-    guards = guard_tables(automaton, vocabulary, unit, budget) if automaton.guards else None
+    if guards is not None:
+        guards = replace(guards, unit=unit)
     return Program(tables, vocabulary.fingerprint, vocabulary.name, guards)
 
 

@@ -1,0 +1,181 @@
+"""Registers: masks against every token tried, texts against jsonschema, and the past."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+import schemac
+from schemac.ir.recognizer import Places, Recognizer
+from schemac.vocabulary import Vocabulary
+from schemac_runtime.program import Program
+
+PIECES = [
+    *(bytes((byte,)) for byte in range(256)),
+    *(b'"a"', b'"b', b'ab"', b'","', b'"],', b'[1,1', b"1,1]", b'["a","a"', b'[]', b'{}', b'"a":', b'{"a":', b'":1,"'),
+    *(b'"a":1,"a"', b'"b":1}', b"]]", b"],[", b'\\"', b"\\u0061", "é".encode(), "éé".encode(), b"aaaa"),
+    *(b"aaaaaaaa", b" ,"),
+    *(b"true", b"null", b"12", b"0", b"00", b"},{", b'"}', b'"]', b'aa","aa"', b"\\ud83d\\ude00", b"\\ud83d"),
+    *(b"\n", b", "),
+]  # fmt: skip
+STOP = len(PIECES)
+VOCABULARY = Vocabulary((*PIECES, None), special={"<end>": STOP}, stop_ids=(STOP,))
+
+SCHEMAS: list[Any] = [
+    {"type": "string", "maxLength": 1_000},
+    {"type": "string", "minLength": 310, "maxLength": 700},
+    {"type": "string", "minLength": 700},
+    {"type": "string", "pattern": "^[a-z]([-a-z]*[a-z])?$", "maxLength": 600},
+    {"type": "array", "items": {"enum": ["a", "b", "ab", 1, 12]}, "uniqueItems": True, "minItems": 3},
+    {"type": "array", "items": {"type": ["string", "integer"], "maxLength": 3}, "uniqueItems": True},
+    {"type": "array", "uniqueItems": True, "maxItems": 4},
+    {"type": "array", "items": {"type": "integer"}, "maxItems": 100, "minItems": 2},
+    {"type": "array", "items": {"type": "integer", "maximum": 9, "minimum": 0}, "minItems": 70},
+    {"type": "array", "items": {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True},
+     "uniqueItems": True},
+    {"type": "array", "prefixItems": [{"type": "integer"}, {"const": "a"}], "items": {"type": "string"},
+     "uniqueItems": True},
+]  # fmt: skip
+#: Objects whose members may come in any order.
+UNORDERED: list[Any] = [
+    {"properties": {"a": {"type": "integer"}, "ab": {"type": "integer"}}, "required": ["ab"], "type": "object"},
+    {"properties": {"a": {"const": 1}, "b": {"const": 1}, "ab": {"const": 1}}, "required": ["b"], "type": "object",
+     "additionalProperties": False},
+    {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 3},
+    {"type": "object", "properties": {"a": {"type": "object", "required": ["b", "a"], "properties": {"b": {"const": 1}},
+     "additionalProperties": {"type": "integer"}}}, "required": ["a"], "additionalProperties": False},
+]  # fmt: skip
+
+
+def linked(schema: Any, **options: Any) -> tuple[Program, Recognizer]:
+    compiled = schemac.link(schemac.compile(json.dumps(schema), **options), VOCABULARY)
+    return compiled.programs[0], Recognizer(compiled.automaton)
+
+
+def allowed(program: Program, matcher: Any) -> set[int]:
+    row = np.zeros((1, program.words), dtype=np.int32)
+    matcher.fill_bitmask(row)
+    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: program.vocab_size]).tolist())
+
+
+def read(recognizer: Recognizer, places: Places, text: bytes) -> Places:
+    for byte in text:
+        places = recognizer.step(places, byte)
+    return places
+
+
+CASES = [(schema, {}) for schema in SCHEMAS] + [(schema, {"key_order": "any"}) for schema in UNORDERED]
+
+
+@pytest.mark.parametrize(("schema", "options"), CASES, ids=[json.dumps(schema)[:60] for schema, _ in CASES])
+def test_masks_are_what_can_be_read_and_texts_are_valid(schema: Any, options: dict[str, Any]) -> None:
+    program, recognizer = linked(schema, whitespace="compact", **options)
+    assert program.guards is not None
+    validator = Draft202012Validator(schema)
+    generator = random.Random(7)
+    ended = 0
+    for walk in range(6):
+        matcher = program.matcher()
+        text = b""
+        places = recognizer.start()
+        for step in range(340):
+            mask = allowed(program, matcher)
+            assert mask, text
+            if step % 17 == 0 or len(mask) < 40:
+                for token in range(program.vocab_size):
+                    fork = matcher.fork()
+                    assert fork.accept(token) == (token in mask), (text, token)
+                    assert matcher.validate([token]) == (token in mask)
+                for token in set(range(STOP)) - mask:  # what is refused but could be read must be a dead end
+                    after = read(recognizer, places, PIECES[token])
+                    assert not after or not ends_soon(recognizer, after), (text, PIECES[token])
+            if mask == {STOP} or (STOP in mask and (step > 40 or generator.random() < 0.1 * walk)):
+                assert matcher.is_complete()
+                assert matcher.accept(STOP)
+                ended += 1
+                assert validator.is_valid(strictly(text)), text
+                break
+            likely = [token for token in mask if token >= 256 or chr(token) in '"ab1,:[]{}-'] or sorted(mask)
+            token = generator.choice([t for t in likely if t != STOP] or [min(mask)])
+            assert matcher.accept(token)
+            text += PIECES[token]
+            places = read(recognizer, places, PIECES[token])
+            assert places
+    assert ended or "minItems" in schema or "minLength" in schema
+
+
+def strictly(text: bytes) -> Any:
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len({key for key, _ in pairs}) == len(pairs), text
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=members)
+
+
+def ends_soon(recognizer: Recognizer, places: Places, depth: int = 5, width: int = 60) -> bool:
+    """Whether a few bytes, those of the test's texts, lead to an end."""
+    frontier = [places]
+    for _ in range(depth):
+        if any(recognizer.ended(here) for here in frontier):
+            return True
+        after = [recognizer.step(here, byte) for here in frontier for byte in b'"a1:,]}b']
+        frontier = [places for places in after if places][:width]
+    return any(recognizer.ended(here) for here in frontier)
+
+
+@pytest.mark.parametrize(("schema", "options"), CASES[::3], ids=[json.dumps(schema)[:60] for schema, _ in CASES[::3]])
+def test_rollback_restores_registers(schema: Any, options: dict[str, Any]) -> None:
+    program, _ = linked(schema, whitespace="compact", **options)
+    generator = random.Random(3)
+    matcher = program.matcher()
+    masks = [allowed(program, matcher)]
+    tokens: list[int] = []
+    while len(tokens) < 60:
+        choice = sorted(masks[-1] - {STOP})
+        if not choice:
+            break
+        tokens.append(generator.choice(choice))
+        assert matcher.accept(tokens[-1])
+        masks.append(allowed(program, matcher))
+        if generator.random() < 0.3:
+            back = generator.randrange(len(tokens) + 1)
+            matcher.rollback(back)
+            assert allowed(program, matcher) == masks[-1 - back]
+            assert matcher.accept_all(tokens[len(tokens) - back :])
+    matcher.reset()
+    assert allowed(program, matcher) == masks[0]
+    assert matcher.validate([*tokens, -1]) == len(tokens)
+
+
+def test_size_and_masks_do_not_depend_on_the_bound() -> None:
+    sizes = set()
+    for most in (1_000, 10_000, 1_000_000, 10**12):
+        program, _ = linked({"type": "string", "maxLength": most})
+        sizes.add((program.states, len(program.tables.edge_class), len(program.tables.dense)))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("least", [0, 1, 300, 5_000])
+def test_a_limit_is_kept_with_registers(least: int) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": least, "maxLength": 9_000}},
+              "required": ["a"], "additionalProperties": False}  # fmt: skip
+    program, _ = linked(schema)
+    generator = random.Random(least)
+    budget = program.min_tokens() + 5
+    matcher = program.matcher()
+    text = b""
+    row = np.zeros((1, program.words), dtype=np.int32)
+    while not matcher.is_terminated():
+        matcher.fill_bitmask(row, budget=budget)
+        bits = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: program.vocab_size])
+        token = int(generator.choice(bits.tolist()))
+        assert matcher.accept(token)
+        text += b"" if token == STOP else PIECES[token]
+        budget -= 1
+    assert budget >= 0
+    assert Draft202012Validator(schema).is_valid(json.loads(text))
