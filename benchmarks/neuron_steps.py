@@ -11,6 +11,7 @@ the same tokens. Printed is how many bytes of masks each path moves to the devic
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import tempfile
 import time
@@ -115,7 +116,9 @@ class Figures:
         }  # fmt: skip
 
 
-def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> dict[str, Any]:
+def simulate(
+    steps: int, backend: str, rows: int, seed: int, folder: Path, *, backend_rows: bool = False
+) -> dict[str, Any]:
     """Run the steps on both paths.
 
     Args:
@@ -124,13 +127,15 @@ def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> di
         rows: the capacity of the arena.
         seed: of requests, drafts and logits.
         folder: a model, as `tests.vllm.model` writes one.
+        backend_rows: let the backend send row ids; then there are no masks, and no path but that of row ids. The
+            tokens are to be compared by their digest with those of a run without.
 
     Raises:
         AssertionError: the paths chose different tokens, or a grammar refused one.
     """
     from vllm.v1.structured_output import StructuredOutputManager
 
-    config = engine_config(folder, backend)
+    config = engine_config(folder, backend, rows if backend_rows else 0)
     manager = StructuredOutputManager(config)
     vocab_size = config.model_config.get_vocab_size()
     stop_ids = frozenset({int(config.model_config.hf_config.eos_token_id)})
@@ -142,8 +147,9 @@ def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> di
     compiled = torch.compile(sampler, backend=graphs, fullgraph=True, dynamic=False)
     compiled(torch.zeros((BUCKET, vocab_size)), RowIdMasks(enabled, sampler).warmup_input(BUCKET))
     classic, by_row = ClassicMasks(enabled, vocab_size), RowIdMasks(enabled, sampler)
-    table = RowTable(rows, vocab_size)
-    figures = {"boolean masks": Figures(), "row ids": Figures()}
+    table = None if backend_rows else RowTable(rows, vocab_size)
+    figures = {name: Figures() for name in ("boolean masks", "row ids")[backend_rows:]}
+    chosen = hashlib.sha256()
     counts = dict.fromkeys(("tokens", "drafts", "constrained rows", "free rows", "new rows"), 0)
     for _ in range(steps):
         output = scheduler.schedule()
@@ -155,14 +161,14 @@ def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> di
             for ahead in range(1 + len(drafts.get(name, ()))):
                 logits[at] = workload.logits(scheduler.requests[name], ahead)
                 at += 1
-        masks = getattr(output, "_grammar_bitmask", None)
-        constrained = 0 if masks is None else len(masks)
-        before = classic.bytes_moved
-        start = time.perf_counter()
-        logit_mask = classic.step_input(output, order, BUCKET)
-        figures["boolean masks"].seconds.append(time.perf_counter() - start)
-        figures["boolean masks"].bytes.append(classic.bytes_moved - before)
-        expected = documented(logits, logit_mask)[:used].tolist()
+        expected = None
+        if not backend_rows:
+            before = classic.bytes_moved
+            start = time.perf_counter()
+            logit_mask = classic.step_input(output, order, BUCKET)
+            figures["boolean masks"].seconds.append(time.perf_counter() - start)
+            figures["boolean masks"].bytes.append(classic.bytes_moved - before)
+            expected = documented(logits, logit_mask)[:used].tolist()
         before = by_row.bytes_moved
         start = time.perf_counter()
         attach_rows(output, table)
@@ -171,16 +177,20 @@ def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> di
         figures["row ids"].bytes.append(by_row.bytes_moved - before)
         assert mask_rows is not None
         tokens = compiled(logits, mask_rows)[:used].tolist()
-        assert tokens == expected, f"masks choose {expected}, row ids {tokens}"
+        assert expected is None or tokens == expected, f"masks choose {expected}, row ids {tokens}"
+        chosen.update(np.array(tokens, dtype=np.int32).tobytes())
+        attached = getattr(output, "_grammar_rows", None)
+        constrained = 0 if attached is None else len(attached.row_ids)
         counts["tokens"] += scheduler.update(output, order, tokens)
         counts["drafts"] += used - len(order)
         counts["constrained rows"] += constrained
         counts["free rows"] += used - constrained
-        counts["new rows"] += 0 if masks is None else len(output._grammar_rows.new_ids)
+        counts["new rows"] += 0 if attached is None else len(attached.new_ids)
     manager.clear_backend()
     counts["graphs"] = graphs.frame_count
     return {
         "steps": steps, "backend": backend, "vocab_size": vocab_size, "bucket": BUCKET, "arena_rows": rows,
+        "tokens_sha256": chosen.hexdigest(),
         **{name.replace(" ", "_"): count for name, count in counts.items()},
         "paths": {name: path.summary() for name, path in figures.items()},
     }  # fmt: skip
@@ -188,7 +198,8 @@ def simulate(steps: int, backend: str, rows: int, seed: int, folder: Path) -> di
 
 def report(figures: dict[str, Any]) -> str:
     """The figures as text."""
-    kept, tokens = figures["arena_rows"], f"{figures['tokens']:,} tokens, the same on both paths"
+    same = ", the same on both paths" if len(figures["paths"]) > 1 else ", row ids from the backend"
+    kept, tokens = figures["arena_rows"], f"{figures['tokens']:,} tokens{same}"
     what = f"{figures['steps']:,} steps of {figures['bucket']} rows, {figures['vocab_size']:,} token ids"
     rows = f"rows: {figures['constrained_rows']:,} constrained, {figures['free_rows']:,} free, drafts included"
     sent = f"{figures['new_rows']:,} mask rows sent to an arena of {kept}; graphs compiled: {figures['graphs']}"
@@ -212,6 +223,7 @@ def main() -> None:
     parser.add_argument("--backend", default="schemac", help="schemac, xgrammar or guidance")
     parser.add_argument("--rows", type=int, default=256, help="capacity of the arena")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backend-rows", action="store_true", help="let schemac's backend send row ids, no masks")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     options = parser.parse_args()
     from schemac_runtime.vllm import register
@@ -219,7 +231,10 @@ def main() -> None:
 
     register(strict=True)
     with tempfile.TemporaryDirectory(prefix="schemac-neuron-") as folder:
-        figures = simulate(options.steps, options.backend, options.rows, options.seed, make_model(Path(folder)))
+        model = make_model(Path(folder))
+        figures = simulate(
+            options.steps, options.backend, options.rows, options.seed, model, backend_rows=options.backend_rows
+        )
     print(report(figures))
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")

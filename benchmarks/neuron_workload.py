@@ -37,8 +37,8 @@ CONSTRAINTS: tuple[dict[str, Any] | None, ...] = (
 )
 
 
-def engine_config(folder: Path, backend: str) -> Any:
-    """vLLM's configuration of an engine for the model in `folder`."""
+def engine_config(folder: Path, backend: str, device_rows: int) -> Any:
+    """vLLM's configuration of an engine for the model in `folder`; with `device_rows` the backend sends row ids."""
     from vllm.config import StructuredOutputsConfig
     from vllm.engine.arg_utils import EngineArgs
 
@@ -47,6 +47,7 @@ def engine_config(folder: Path, backend: str) -> Any:
         load_format="dummy",
         max_model_len=512,
         max_num_seqs=16,
+        additional_config={"schemac": {"device_rows": device_rows}} if device_rows else {},
         structured_outputs_config=StructuredOutputsConfig(backend=backend),
         speculative_config={"method": "ngram", "num_speculative_tokens": SPECULATIVE, "prompt_lookup_max": 2},
     ).create_engine_config()

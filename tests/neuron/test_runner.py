@@ -176,6 +176,21 @@ def test_steps_of_matchers_travel_the_same_way() -> None:
     np.testing.assert_array_equal(sampler.arena[rows].numpy(), expected)
 
 
+def test_a_backend_that_sends_row_ids_itself_needs_no_table() -> None:
+    program = rules_program("root = 'a' | 'bc'")
+    source, sampler = RowSource(8, program.vocab_size), MaskedSampler(program.vocab_size, 8)
+    output = step(source.step([program.matcher()]).encode(8), ["x"])
+    with pytest.raises(MatcherError, match="sent row ids, not masks"):
+        ClassicMasks(ENABLED, program.vocab_size).step_input(output, ["x"], 1)
+    attach_rows(output)
+    rows = RowIdMasks(ENABLED, sampler).step_input(output, ["free", "x"], 2)
+    expected = allocate_bitmask(2, program.vocab_size)
+    program.matcher().fill_bitmask(expected, 1)
+    np.testing.assert_array_equal(sampler.arena[rows].numpy(), expected)
+    with pytest.raises(MatcherError, match=r"no table of rows \(set row_table"):
+        attach_rows(step(expected, ["x"]))
+
+
 def test_masks_that_found_no_row_are_an_error() -> None:
     program = rules_program("root = 'a' | 'bc'")
     source = RowSource(2, program.vocab_size)

@@ -31,3 +31,20 @@ def test_masks_and_row_ids_choose_the_same_tokens(
     assert row_ids["p50"] == BUCKET * 4 if rows > 100 else row_ids["p50"] < masks["p50"] / 10
     assert figures["graphs"] == 1  # constrained, free, mixed and speculative batches, and rows made late
     assert min(figures["constrained_rows"], figures["free_rows"], figures["drafts"]) > steps
+
+
+@pytest.mark.slow
+def test_row_ids_of_the_backend_choose_the_same_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.neuron_steps import report, simulate
+    from schemac_runtime.vllm import register
+    from tests.vllm.model import make_model
+
+    register(strict=True)
+    model = make_model(tmp_path / "model")
+    masks = simulate(150, "schemac", 256, 1, model)
+    rows = simulate(150, "schemac", 256, 1, model, backend_rows=True)
+    with capsys.disabled():
+        print(f"\n{report(rows)}")
+    assert rows["tokens_sha256"] == masks["tokens_sha256"]
+    assert list(rows["paths"]) == ["row ids"]
+    assert rows["paths"]["row ids"]["p50"] == masks["paths"]["row ids"]["p50"]

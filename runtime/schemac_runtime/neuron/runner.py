@@ -104,6 +104,8 @@ class ClassicMasks:
         if compact is None:
             mask = self.warmup_input(rows)
             assert mask is not None
+        elif np.ndim(compact) != 2:
+            raise MatcherError("the backend sent row ids, not masks", hint="unset device_rows, or use RowIdMasks")
         else:
             drafts = scheduler_output.scheduled_spec_decode_tokens
             packed = expand(np.asarray(compact), constrained, req_ids, drafts, rows, ALL_ALLOWED)

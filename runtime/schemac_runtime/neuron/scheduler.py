@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from schemac_runtime.device.steps import Step
+from schemac_runtime.device.steps import Step, decode
+from schemac_runtime.errors import MatcherError
 from schemac_runtime.neuron.rows import RowTable
 
 #: Attributes of the scheduler's output.
@@ -34,11 +35,29 @@ def attach_bitmask(scheduler_output: Any, grammar_output: Any) -> None:
     setattr(scheduler_output, REQUEST_IDS, grammar_output.structured_output_request_ids)
 
 
-def attach_rows(scheduler_output: Any, table: RowTable) -> None:
-    """Replace the masks that are attached by a `Step`: 4 bytes per row instead of V."""
+def attach_rows(scheduler_output: Any, table: RowTable | None = None) -> None:
+    """Replace the masks that are attached by a `Step`: 4 bytes per row instead of V.
+
+    Args:
+        scheduler_output: vLLM's `SchedulerOutput`.
+        table: what the arena holds; not needed where the backend sends row ids itself, as schemac's does with the
+            setting `device_rows`.
+
+    Raises:
+        MatcherError: there are masks, and no table to find their rows in.
+        ArenaFull: see `RowTable.step`.
+    """
     masks = getattr(scheduler_output, BITMASK, None)
-    if masks is not None:
-        attach_step(scheduler_output, table.step(masks), getattr(scheduler_output, REQUEST_IDS))
+    if masks is None:
+        return
+    sent = decode(masks)
+    if sent is not None:
+        step, _ = sent
+    elif table is not None:
+        step = table.step(masks)
+    else:
+        raise MatcherError("the backend made masks, and there is no table of rows", hint="set row_table")
+    attach_step(scheduler_output, step, getattr(scheduler_output, REQUEST_IDS))
 
 
 def attach_step(scheduler_output: Any, step: Step, request_ids: Sequence[str]) -> None:
@@ -58,10 +77,11 @@ class SendsRowIds:
     """Goes before a vLLM scheduler class, with or without vLLM Neuron's own attachment, to send row ids.
 
     Attributes:
-        row_table: what the arena of the model runner's sampler holds; set it before the first step.
+        row_table: what the arena of the model runner's sampler holds; set it before the first step, unless the backend
+            sends row ids itself.
     """
 
-    row_table: RowTable
+    row_table: RowTable | None = None
 
     def schedule(self) -> Any:
         """The step's output of the scheduler class, with row ids attached."""
