@@ -12,6 +12,7 @@ import schemac
 from schemac.budget import Budget
 from schemac.errors import BudgetExceeded, EmptyLanguageError, SchemacError, SourceError, UnsupportedError
 from schemac.frontend.json_schema import JsonSchemaOptions, SchemaWarning, json_schema_module
+from schemac.frontend.json_schema.keywords import DRAFTS, KEYWORDS, known
 
 #: (source, options, kind of error, place, construct)
 REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | None]] = [
@@ -145,3 +146,37 @@ def test_what_is_too_large_is_refused_before_it_is_built(schema: Any, budget: st
     assert caught.value.budget == budget
     assert caught.value.place is not None
     assert time.monotonic() - started < 10
+
+
+#: For each shape that a keyword's value may have to have, values that have another.
+WRONG_SHAPES: dict[str, list[Any]] = {
+    "types": ["strin", [], 1, ["string", None]],
+    "values": ["a", {}],
+    "number": ["1", True, None],
+    "positive": [0, -1, "1", False],
+    "bound": ["1", None],
+    "count": [-1, 1.5, "1", True],
+    "flag": ["true", 1],
+    "text": [1, None, ["a"]],
+    "names": ["a", [1], True],
+    "names_map": [[], {"a": "b"}, {"a": [1]}],
+    "schema": [1, "a", [], None],
+    "schemas": [{}, [], [1]],
+    "schema_map": [[], {"a": 1}],
+    "items": [1, "a", [1]],
+    "dependencies": [[], {"a": 1}, {"a": [1]}],
+}
+
+
+@pytest.mark.parametrize("draft", range(len(DRAFTS)))
+@pytest.mark.parametrize("name", [name for name, keyword in KEYWORDS.items() if keyword.shape != "any"])
+def test_a_value_of_the_wrong_shape_is_refused_by_name(name: str, draft: int) -> None:
+    """Every keyword, in every draft that knows it, deep inside a schema; where it is not known, it is let be."""
+    for value in WRONG_SHAPES[KEYWORDS[name].shape]:
+        schema = {"properties": {"a/b": {name: value}}}
+        if known(name, draft) is None or name == "$schema":
+            continue
+        with pytest.raises(SourceError) as caught:
+            json_schema_module(schema, options=JsonSchemaOptions(draft=DRAFTS[draft]))
+        assert (caught.value.place, caught.value.construct) == (f"#/properties/a~1b/{name}", name)
+        assert "expected" in str(caught.value)
