@@ -3,10 +3,12 @@
     make test-vllm PYTEST_ARGS=--collect-only            # sets up .venv-vllm
     .venv-vllm/bin/python -m benchmarks.serving --data FILE.jsonl.gz
 
-Per backend, in a server of its own with the same model and seeds:
+The servers have the same model and are all up at once, idle but for the one that is asked; they take turns, so that
+noise of the machine meets all alike.
 
 - answers: real schemas at 100 tokens, 16 at a time: refused, complete and valid, cut off, complete and not valid. An
-  answer is checked by `schemac_runtime.answers`, which shares nothing with the masks.
+  answer is checked by `schemac_runtime.answers`, which shares nothing with the masks. `schemac, finish` is the same
+  server with the switch in the requests.
 - added time: time per token of a stream that a schema keeps going, less that of one without constraint, at batch 1 and
   16; medians over the repeats.
 - stall: the longest time between two chunks of a stream without constraint, while a cold schema of 1 MB is asked for,
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import gzip
 import itertools
 import json
@@ -33,20 +36,21 @@ from benchmarks.big_schema import big_schema
 from tests.vllm.model import make_model
 from tests.vllm.server import serving
 
-#: Name shown -> backend, and our settings.
-BACKENDS: dict[str, tuple[str, dict[str, Any] | None]] = {
-    "schemac, finish": ("schemac", {"finish": True, "compile_seconds": 400}),
-    "schemac": ("schemac", {"compile_seconds": 400}),
-    "guidance": ("guidance", None),
-    "xgrammar": ("xgrammar", None),
+#: Name shown -> backend, and what is added to a request.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "schemac, finish": ("schemac", {"vllm_xargs": {"schemac_finish": 1}}),
+    "schemac": ("schemac", {}),
+    "guidance": ("guidance", {}),
+    "xgrammar": ("xgrammar", {}),
 }
+SETTINGS = {"schemac": {"compile_seconds": 600}}
 LIMIT = 100
 #: Tokens of the streams that are timed; not every one is a chunk, since some are parts of characters.
 TOKENS = 150
 #: A schema whose answers do not end within the limit.
 ENDLESS = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type":
            "integer"}}, "required": ["name", "n"], "additionalProperties": False}, "minItems": 1000}  # fmt: skip
-STALL_SECONDS = 300
+STALL_SECONDS = 240
 
 
 @click.command()
@@ -54,21 +58,30 @@ STALL_SECONDS = 300
 @click.option("--schemas", default=100, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--repeats", default=3, show_default=True)
-@click.option("--big", default=1_000_000, show_default=True, help="Bytes of the cold schema.")
-@click.option("--backend", "chosen", multiple=True, type=click.Choice(list(BACKENDS)), help="All, if none is given.")
+@click.option("--big", default=1_000_000, show_default=True, help="Bytes of the cold schema; 0 leaves it out.")
+@click.option("--backend", "chosen", multiple=True, type=click.Choice(["schemac", "guidance", "xgrammar"]))
 def main(data: str, schemas: int, seed: int, repeats: int, big: int, chosen: tuple[str, ...]) -> None:
     """Run and print."""
     with gzip.open(data, "rt") as lines:
         cases = [json.loads(line)["schema"] for line in lines]
     sample = random.Random(seed).sample(cases, schemas)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         model = make_model(Path(folder, "model"))
-        for name in chosen or BACKENDS:
-            backend, settings = BACKENDS[name]
-            with serving(model, Path(folder, f"{backend}.log"), backend=backend, settings=settings) as server:
-                for part in (_answers(server.url, sample), _added(server.url, repeats), _stall(server.url, big, seed)):
-                    for line in asyncio.run(part):
-                        click.echo(f"{name:16} {line}")
+        urls = {}
+        for backend in chosen or ("schemac", "guidance", "xgrammar"):
+            log = Path(folder, f"{backend}.log")
+            urls[backend] = stack.enter_context(
+                serving(model, log, backend=backend, settings=SETTINGS.get(backend))
+            ).url
+        for name, (backend, more) in VARIANTS.items():
+            if backend in urls:
+                click.echo(f"{name:16} {asyncio.run(_answers(urls[backend], sample, more))}")
+        for batch in (1, 16):
+            for backend, line in asyncio.run(_added(urls, batch, repeats)).items():
+                click.echo(f"{backend:16} {line}")
+        for backend, url in urls.items():
+            if big:
+                click.echo(f"{backend:16} {asyncio.run(_stall(url, big, seed))}")
 
 
 def _client(url: str) -> Any:
@@ -81,7 +94,7 @@ def _format(schema: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
-async def _answers(url: str, sample: list[Any]) -> list[str]:
+async def _answers(url: str, sample: list[Any], more: dict[str, Any]) -> str:
     import openai
 
     from schemac_runtime.answers import AnswerError, validate_answer
@@ -95,7 +108,7 @@ async def _answers(url: str, sample: list[Any]) -> list[str]:
                 try:
                     answer = await client.chat.completions.create(
                         model="test", messages=[{"role": "user", "content": f"request {number}"}], max_tokens=LIMIT,
-                        seed=number, response_format=_format(schema),
+                        seed=number, response_format=_format(schema), extra_body=more,
                     )  # fmt: skip
                 except openai.BadRequestError:
                     return "refused"
@@ -114,7 +127,7 @@ async def _answers(url: str, sample: list[Any]) -> list[str]:
     served = sum(counts.values()) - counts["refused"] - counts["not checked"]
     share = counts["complete and valid"] / max(1, served)
     shown = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    return [f"answers: {shown}; {share:.0%} of those served and checked are complete and valid"]
+    return f"answers: {shown}; {share:.0%} of those served and checked are complete and valid"
 
 
 async def _stream(client: Any, number: int, limit: int, constraint: dict[str, Any]) -> list[float]:
@@ -126,28 +139,25 @@ async def _stream(client: Any, number: int, limit: int, constraint: dict[str, An
     return [time.perf_counter() async for chunk in stream if chunk.choices and chunk.choices[0].delta.content]
 
 
-async def _added(url: str, repeats: int) -> list[str]:
-    kinds = {
-        "free": {"extra_body": {"ignore_eos": True}},
-        "constrained": {"response_format": _format(ENDLESS), "extra_body": {"vllm_xargs": {"schemac_finish": 0}}},
-    }
-    found = []
-    async with _client(url) as client:
-        await _stream(client, 0, 5, kinds["constrained"])
-        for batch in (1, 16):
-            times: dict[str, list[float]] = {"free": [], "constrained": []}
-            for repeat in range(repeats):
-                for kind, body in kinds.items():  # in turns, so that noise of the machine meets both
-                    streams = await asyncio.gather(
-                        *(_stream(client, 100 * repeat + n, TOKENS, body) for n in range(batch))
-                    )
-                    times[kind] += [(s[-1] - s[0]) / (TOKENS - 1) for s in streams]
-            free, held = (statistics.median(times[kind]) * 1000 for kind in ("free", "constrained"))
-            found.append(f"batch {batch:2}: {free:.2f} ms per token free, {held:.2f} constrained, {held - free:+.2f}")
+async def _added(urls: dict[str, str], batch: int, repeats: int) -> dict[str, str]:
+    kinds = {"free": {"extra_body": {"ignore_eos": True}}, "constrained": {"response_format": _format(ENDLESS)}}
+    times: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in urls for kind in kinds}
+    for repeat in range(repeats + 1):
+        for backend, url in urls.items():
+            async with _client(url) as client:
+                for kind, body in kinds.items():
+                    numbers = range(100 * repeat, 100 * repeat + batch)
+                    streams = await asyncio.gather(*(_stream(client, n, TOKENS, body) for n in numbers))
+                    if repeat:  # the first round compiles and warms up
+                        times[backend, kind] += [(s[-1] - s[0]) / (TOKENS - 1) for s in streams]
+    found = {}
+    for backend in urls:
+        free, held = (statistics.median(times[backend, kind]) * 1000 for kind in kinds)
+        found[backend] = f"batch {batch:2}: {free:.2f} ms per token free, {held:.2f} constrained, {held - free:+.2f}"
     return found
 
 
-async def _stall(url: str, size: int, seed: int) -> list[str]:
+async def _stall(url: str, size: int, seed: int) -> str:
     import openai
 
     gaps: list[float] = []
@@ -172,7 +182,7 @@ async def _stall(url: str, size: int, seed: int) -> list[str]:
             await asyncio.wait_for(
                 client.chat.completions.create(
                     model="test", messages=[{"role": "user", "content": "x"}], max_tokens=20,
-                    response_format=_format(big_schema(size, seed)), extra_body={"vllm_xargs": {"schemac_finish": 0}},
+                    response_format=_format(big_schema(size, seed)),
                 ), STALL_SECONDS,
             )  # fmt: skip
         except TimeoutError:
@@ -183,7 +193,7 @@ async def _stall(url: str, size: int, seed: int) -> list[str]:
         done.set()
         gaps.append(await watching)
     during = f"{gaps[1]:.2f} s at most while {size:,} bytes were compiled ({outcome}, {took:.0f} s)"
-    return [f"stall: {during}, {gaps[0]:.2f} s without"]
+    return f"stall: {during}, {gaps[0]:.2f} s without"
 
 
 if __name__ == "__main__":

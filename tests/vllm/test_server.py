@@ -11,9 +11,9 @@ import pytest
 if importlib.util.find_spec("vllm") is None:
     pytest.skip("not run: needs vLLM, which `make test-vllm` sets up", allow_module_level=True)
 
-from tests.vllm.model import make_model
+from tests.vllm.model import THINK_END, make_model, token_id
 from tests.vllm.server import Server, serving
-from tests.vllm.traffic import cases, send
+from tests.vllm.traffic import SCHEMAS, cases, is_valid, send
 
 pytestmark = pytest.mark.slow
 #: What a server may grow by from one batch to the next, in bytes: allocators keep pages.
@@ -62,3 +62,38 @@ def test_metrics_count_what_happened(server: Server) -> None:
     assert float(lines["schemac_compile_seconds_count"]) > 5
     assert any(name.startswith("schemac_refusals_total{") for name in lines)
     assert float(lines["schemac_configurations_total"]) >= float(lines["schemac_fills_total"]) * 0.9
+
+
+@pytest.fixture(scope="module")
+def thinking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("thinking")
+    model = make_model(folder / "model")
+    more = ("--reasoning-parser", "deepseek_r1")
+    with serving(model, folder / "log.txt", speculative=True, settings={"finish": True}, more=more) as running:
+        yield running
+
+
+def test_thinking_comes_first_and_is_free(thinking_server: Server) -> None:
+    """The end of thinking is made likely, so that it comes after a few tokens, or as the first one."""
+    import openai
+
+    end = str(token_id(THINK_END))
+    schema = SCHEMAS[0]
+    client = openai.OpenAI(base_url=thinking_server.url, api_key="none", timeout=180, max_retries=0)
+    thought = 0
+    for seed in range(12):
+        answer = client.chat.completions.create(
+            model="test", messages=[{"role": "user", "content": "a b a b a b"}], max_tokens=150, seed=seed,
+            logit_bias={end: 100.0 if seed % 3 == 0 else 11.0},
+            response_format={"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+        )  # fmt: skip
+        choice = answer.choices[0]
+        reasoning = getattr(choice.message, "reasoning", None) or ""
+        thought += bool(reasoning)
+        if choice.finish_reason == "length":  # it never stopped thinking
+            assert not choice.message.content
+        else:
+            assert is_valid(choice.message.content or "", schema), (reasoning, choice.message.content)
+    assert thought > 0
+    for sign in (" ERROR ", "Traceback", "Unexpected: grammar"):
+        assert sign not in thinking_server.log_text()

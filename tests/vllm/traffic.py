@@ -109,7 +109,7 @@ def _case(index: int, rng: random.Random) -> Case:
     if kind in (0, 1):
         schema = SCHEMAS[(index // 10 * 2 + kind) % len(SCHEMAS)]
         body = {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}}
-        return Case("schema", body, lambda text: _valid(text, schema))
+        return Case("schema", body, lambda text: is_valid(text, schema))
     if kind == 2:
         pattern = rng.choice(PATTERNS)
         return Case("regex", _outputs(regex=pattern), lambda text: re.fullmatch(pattern, text) is not None)
@@ -136,7 +136,8 @@ def _outputs(**constraint: Any) -> dict[str, Any]:
     return {"extra_body": {"structured_outputs": constraint}}
 
 
-def _valid(text: str, schema: dict[str, Any]) -> bool:
+def is_valid(text: str, schema: dict[str, Any]) -> bool:
+    """Whether a text is JSON that satisfies a schema."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -147,7 +148,7 @@ def _valid(text: str, schema: dict[str, Any]) -> bool:
 def _valid_calls(text: str) -> bool:
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
     calls = json.loads(text)
-    return bool(calls) and all(_valid(arguments, schemas[name]) for name, arguments in calls)
+    return bool(calls) and all(is_valid(arguments, schemas[name]) for name, arguments in calls)
 
 
 async def send(url: str, listed: list[Case], *, most: int = 16, max_tokens: int = 120) -> Report:
