@@ -13,6 +13,7 @@ from schemac_runtime.kernels.table import ALIGNED, KERNELS, Kernel, variant_name
 
 #: Machines that the kernels are compiled for in the tests; others of the same makers may work.
 MACHINES = ("sm_80", "sm_90", "sm_100", "gfx942")
+_INSTALL = "pip install triton, or 'schemac[triton]' for the version that packages are compiled with"
 #: Threads in a warp of AMD's data-centre GPUs, whose names begin with gfx9.
 _AMD_WARP = 64
 #: Bytes of dynamic shared memory that a launch may ask for without asking the driver first.
@@ -85,7 +86,7 @@ def triton_version() -> str:
     try:
         import triton
     except ImportError as error:
-        raise DeviceError(f"triton is not installed ({error})", hint="pip install 'schemac[triton]'") from error
+        raise DeviceError(f"triton is not installed ({error})", hint=_INSTALL) from error
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise DeviceError("Triton compiles nothing while it interprets", hint="unset TRITON_INTERPRET")
     return str(triton.__version__)

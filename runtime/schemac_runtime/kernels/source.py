@@ -61,7 +61,7 @@ def _words(row, at, words, first, SHIFTED: tl.constexpr):
 def _forbid(logits, word, at, vocab, BLOCK: tl.constexpr):
     """Write -inf where `word` has no bit."""
     column = at[:, None] * 32 + tl.arange(0, 32)[None, :]
-    nothing = tl.full([BLOCK, 32], float("-inf"), logits.dtype.element_ty)
+    nothing = tl.full([BLOCK, 32], float("-inf"), tl.float32).to(logits.dtype.element_ty)
     valid = _valid(at, vocab)
     whole = (word == 0) & (valid == -1)
     tl.store(logits + column, nothing, mask=whole[:, None])
