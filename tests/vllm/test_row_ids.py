@@ -15,8 +15,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
 
+from schemac_runtime import DeviceError  # noqa: E402
 from schemac_runtime.vllm.grammar import GrammarState  # noqa: E402
-from schemac_runtime.vllm.rows import refusal, step_masks, taking_steps  # noqa: E402
+from schemac_runtime.vllm.rows import newer_taking_steps, refusal, step_masks, taking_steps  # noqa: E402
 from schemac_runtime.vllm.versions import VERSIONS  # noqa: E402
 from tests.runtime.programs import OTHER_STOP, SMALL, STOP, schema_program  # noqa: E402
 from tests.vllm.model import make_model  # noqa: E402
@@ -91,11 +92,51 @@ def test_steps_do_what_packed_masks_do(original: Callable[..., None]) -> None:
     assert steps.source.packed_masks > 0
 
 
+def test_the_newer_runner() -> None:
+    """Its method, with what it is given when no request has drafts; a request that has left the batch has no row."""
+    calls: list[Any] = []
+    apply = newer_taking_steps(lambda *arguments: calls.append(arguments))
+    worker = type("Worker", (), {})()
+    states = [GrammarState(schema_program(schema), {STOP}) for schema in SCHEMAS]
+    steps = step_masks(50, SMALL.size, 8)
+    batch = SimpleNamespace(req_ids=["c", "x", "a"], cu_num_logits_np=np.array([0, 1, 2, 3], np.int32))
+    packed = torch.zeros((3, (SMALL.size + 31) // 32), dtype=torch.int32)
+    for bitmask in (packed, steps):
+        for row, state in enumerate(states):
+            state.fill_bitmask(bitmask, row)
+    logits = torch.randn(3, SMALL.size)
+    wanted = logits.clone()
+    output = SimpleNamespace(structured_output_request_ids=["a", "b", "c"], grammar_bitmask=packed.numpy())
+    without_vllm(SimpleNamespace(scheduled_spec_decode_tokens={}), output, batch, wanted)
+    apply(worker, logits, batch, ["a", "b", "c"], steps[:3].numpy())
+    assert logits.equal(wanted) and not calls
+    apply(worker, logits, batch, ["a"], packed.numpy())
+    assert len(calls) == 1, "packed masks are vLLM's"
+    batch.cu_num_logits_np = np.array([0, 2, 3, 4], np.int32)
+    steps[0].fill_(-1)
+    with pytest.raises(DeviceError, match="more than one row"):
+        apply(worker, logits, batch, ["c"], steps[:1].numpy())
+
+
+def test_what_is_patched_is_as_expected() -> None:
+    pytest.importorskip("vllm", reason="not run: needs vLLM, which `make test-vllm` sets up")
+    import inspect
+
+    newer = pytest.importorskip("vllm.v1.worker.gpu.structured_outputs")
+    found = inspect.signature(newer.StructuredOutputsWorker.apply_grammar_bitmask)
+    assert tuple(found.parameters) == ("self", "logits", "input_batch", "grammar_req_ids", "grammar_bitmask")
+
+
 def test_which_runners_get_packed_masks() -> None:
     old, new = VERSIONS["0.32"], VERSIONS["0.33"]
     assert refusal(SimpleNamespace(), old) is None
     assert "0.33" in str(refusal(SimpleNamespace(), new))
-    assert "V2_MODEL_RUNNER" in str(refusal(SimpleNamespace(use_v2_model_runner=True), old))
+    newer = {"use_v2_model_runner": True}
+    assert refusal(SimpleNamespace(**newer, speculative_config=None), old) is None
+    assert "drafts" in str(refusal(SimpleNamespace(**newer, speculative_config=object()), old))
+    assert refusal(SimpleNamespace(speculative_config=object()), old) is None
+    sharded = SimpleNamespace(enable_batch_sharded_sampling=True)
+    assert "part of the batch" in str(refusal(SimpleNamespace(**newer, parallel_config=sharded), old))
     parallel = SimpleNamespace(pipeline_parallel_size=2)
     assert "pipeline" in str(refusal(SimpleNamespace(parallel_config=parallel), old))
 
