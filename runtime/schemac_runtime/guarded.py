@@ -30,7 +30,7 @@ from schemac_runtime.registers import (
     plain_characters,
 )
 from schemac_runtime.stacks import Stack
-from schemac_runtime.suspects import FAR, Suspects
+from schemac_runtime.suspects import FAR, Level, Suspects
 
 #: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
 Registers = tuple[int, Register, "Registers"] | None
@@ -347,52 +347,62 @@ class GuardedMatcher(Matcher):
         state, stack, registers = place
         if registers is None:
             return state, stack, ()
+        quiet = self._suspects.no_pairs and bool(self._tables.in_string_of[state])
         if registers[2] is None:
-            return state, stack, (self._circumstance(registers[0], registers[1]),)
-        return state, stack, tuple(self._circumstance(index, register) for index, register in _chain(registers))
+            return state, stack, (self._circumstance(registers[0], registers[1], quiet, state),)
+        parts: list[object] = []
+        for index, register in _chain(registers):
+            parts.append(self._circumstance(index, register, quiet, state))
+            quiet = quiet and register.start < 0  # what is being read farther out may be as good as read
+        return state, stack, tuple(parts)
 
-    def _circumstance(self, index: int, register: Register) -> object:
+    def _circumstance(self, index: int, register: Register, quiet: bool, state: int) -> object:
+        """The same of one register; `FAR` if it forbids nothing.
+
+        Args:
+            quiet: within a string, where nothing but a quotation mark matters, and whatever follows that in one token
+                is no whole string.
+        """
         guard = self._guards[index]
-        number: object = self._suspects.near(index, register.number)
+        number = self._suspects.near(index, register.number)
         if guard.kind == "characters":
             return number if number == FAR else (number, register.mode)
-        if guard.distinct or guard.kind == "members":  # whole keys or items, and more, may come in one token
-            number = (number,)
-        if not guard.distinct or not register.seen:
+        if guard.kind != "members" and not guard.distinct:
             return number
+        quiet = quiet and number == FAR
+        if not register.seen:
+            return FAR if quiet else (number,)
         if register.start < 0:
-            return number, register.seen
+            return FAR if quiet and not self._suspects.closed[index] else (number, register.seen)
         text = bytes(self._text[register.start :]).lstrip(_SPACES)
-        if len(text) <= self._suspects.longest_pair or b"\\" in text or text[:1] != b'"':
-            return number, register.seen, text
-        if not any(seen.startswith(text) for seen in register.seen):
-            return number, register.seen, text.endswith(b'"') and len(text) > 1
+        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
+            if quiet and not self._suspects.narrows(self.program, state):
+                return FAR
+            if len(text) > self._suspects.longest_pair:
+                return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
 
     def _find_forbidden(self, out: Int32) -> Operation | None:
         """The step that takes away the tokens of a mask that guards forbid."""
-        program = self.program
-        allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
-        certain = np.ones(program.vocab_size, dtype=np.bool_)
-        doubtful = np.zeros(program.vocab_size, dtype=np.bool_)
+        certain: npt.NDArray[np.int64] | None = None
+        doubtful: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         for place in self._places:
             mine, surely = self._suspects_at(place)
-            certain &= surely
-            doubtful |= mine | surely
+            certain = surely if certain is None else np.intersect1d(certain, surely)
+            doubtful = np.union1d(doubtful, np.concatenate([mine, surely])) if len(self._places) > 1 else mine
+        assert certain is not None
+        doubtful = doubtful[out[doubtful >> 5].view(np.uint32) >> (doubtful & 31).astype(np.uint32) & 1 > 0]
         stops = np.array(sorted(self.stop_ids), dtype=np.int64)
-        doubtful &= allowed
-        certain &= doubtful
-        doubtful &= ~certain
-        doubtful[stops] = False
-        certain[stops] = bool(self._at_end(self._now)) and not self._ends(self._places)
-        groups = self._alike(np.flatnonzero(doubtful))
+        gone = [certain[~np.isin(certain, stops)]]
+        if self._at_end(self._now) and not self._ends(self._places):
+            gone.append(stops)
+        groups = self._alike(doubtful[~np.isin(doubtful, stops)])
         refused = self._refused([token for token, _ in groups])
-        for token, like in groups:
-            certain[like] = token in refused
-        gone = np.flatnonzero(certain)
-        if not len(gone):
+        gone += [like for token, like in groups if token in refused]
+        tokens = np.concatenate(gone)
+        if not len(tokens):
             return None
-        words, bits, _ = tokens_operation(gone)
+        words, bits, _ = tokens_operation(tokens)
         return words, ~bits, True
 
     def _refused(self, tokens: Sequence[int]) -> set[int]:
@@ -422,7 +432,7 @@ class GuardedMatcher(Matcher):
         del self._text[length:]
         return refused
 
-    def _alike(self, tokens: npt.NDArray[np.intp]) -> list[tuple[int, npt.NDArray[np.intp]]]:
+    def _alike(self, tokens: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Tokens with those that fare alike: one class of tokens, as long in characters, within one string."""
         registers = self._places[0][2]
         same = np.zeros(len(tokens), dtype=np.bool_)
@@ -441,18 +451,17 @@ class GuardedMatcher(Matcher):
         found += [(int(tokens[index]), group) for index, group in zip(first, groups, strict=True)]
         return found
 
-    def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
-        levels: list[tuple[int, Register, bytes | None, bool]] = []
+        levels: list[Level] = []
         inside = self._tables.guard_of[state] >= 0
-        while registers is not None:
-            index, register, registers = registers
+        for index, register in _chain(registers):
             text = bytes(self._text[register.start :]).lstrip(_SPACES) if register.start >= 0 else None
             levels.append((index, register, text, inside and self._tables.rest_of[state] < _MANY))
             inside = False
         doubtful, certain = self._suspects.at(levels, in_string=bool(self._tables.in_string[state]))
         if any(level[1].seen and level[2] is not None for level in levels):
-            doubtful |= self._suspects.narrowing(self.program, state)
+            doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
         return doubtful, certain
 
     # -- limits on the number of tokens --------------------------------------------------------------------------

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from schemac_runtime.program import Program
 
 Bool = npt.NDArray[np.bool_]
+Ids = npt.NDArray[np.int64]
+#: Sets of suspects remembered by a program.
+_REMEMBERED = 2_000
 _MANY = (1 << 31) - 1
 #: A number that is far from both bounds, and one that is far below the lower one.
 FAR, _FAR_BELOW = -1, -2
@@ -32,6 +35,7 @@ class Suspects:
         tables: of the program.
         guards: in their order.
         longest: the most characters that begin in one token.
+        no_pairs: whether no token can end one string and hold another.
         longest_pair: the most bytes of a token that can end one string and hold another.
         needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
@@ -43,13 +47,15 @@ class Suspects:
     tables: GuardTables
     guards: tuple[Guard, ...]
     longest: int
+    no_pairs: bool
     longest_pair: int
     needed: tuple[int, ...]
     characters: memoryview
     closed: tuple[bool, ...]
     repeats: bool
     entering: Bool | None
-    _narrowing: dict[int, Bool] = field(default_factory=dict, repr=False)
+    _narrowing: dict[int, Ids] = field(default_factory=dict, repr=False)
+    _known: dict[object, tuple[Ids, Ids]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(tables: GuardTables) -> Suspects:
@@ -58,6 +64,7 @@ class Suspects:
         if found is None:
             guards = tuple(guard for _, guard in tables.guards)
             closed, needed = [], []
+            pairs = np.diff(tables.token_start)[(tables.having(0x22) > 2) & (tables.having(0x2C) > 0)]
             for procedure, _ in tables.guards:
                 rest = tables.rest[tables.owner == procedure]
                 needed.append(int(tables.needed[tables.owner == procedure].max(initial=0)))
@@ -66,7 +73,8 @@ class Suspects:
                 tables,
                 guards,
                 int(tables.characters.max(initial=0)),
-                int(np.diff(tables.token_start)[(tables.having(0x22) > 2) & (tables.having(0x2C) > 0)].max(initial=0)),
+                not len(pairs),
+                int(pairs.max(initial=0)),
                 tuple(needed),
                 tables.characters.data,
                 tuple(closed),
@@ -90,13 +98,39 @@ class Suspects:
             return FAR
         return number
 
-    def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:
-        """(tokens that may be forbidden, tokens that certainly are), bool [V] each.
+    def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Ids, Ids]:
+        """(tokens that may be forbidden, tokens that certainly are), ids ascending; the latter may be among the former.
 
         Args:
             levels: the guarded frames, innermost first.
             in_string: whether all begins with a quotation mark.
         """
+        key = (in_string, *(self._alike(level) for level in levels))
+        found = self._known.get(key)
+        if found is None:
+            doubtful, certain = self._at(levels, in_string=in_string)
+            found = np.flatnonzero(doubtful & ~certain), np.flatnonzero(certain)
+            if len(self._known) < _REMEMBERED:
+                self._known[key] = found
+        doubtful_ids, certain_ids = found
+        if levels:
+            index, register, text, _ = levels[0]
+            if self.guards[index].kind == "members" and text:  # a key that has been seen may end here
+                ends = [self.tables.by_key_end.get(s[len(text) : -1], []) for s in register.seen if s.startswith(text)]
+                if any(ends):
+                    doubtful_ids = np.union1d(doubtful_ids, [token for tokens in ends for token in tokens])
+        return doubtful_ids, certain_ids
+
+    def _alike(self, level: Level) -> object:
+        """What the suspects depend on in a level."""
+        index, register, text, few = level
+        guard = self.guards[index]
+        number = self.near(index, register.number)
+        if guard.kind == "characters":
+            return index, number, bool(register.mode)
+        return index, number, not register.number, bool(register.seen), text is None, not text, few
+
+    def _at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:
         t = self.tables
         doubtful = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
         certain = doubtful.copy()
@@ -125,8 +159,12 @@ class Suspects:
             reaching = leaving if reaching is None else reaching & leaving
         return doubtful, certain
 
-    def narrowing(self, program: Program, state: int) -> Bool:
-        """bool [V]: tokens after which only few texts lead to the end of what is being read at a state."""
+    def narrows(self, program: Program, state: int) -> bool:
+        """Whether `narrowing` holds anything."""
+        return len(self.narrowing(program, state)) > 0
+
+    def narrowing(self, program: Program, state: int) -> Ids:
+        """Tokens after which only few texts lead to the end of what is being read at a state."""
         found = self._narrowing.get(state)
         if found is None:
             rest, whole = self.tables.rest_of, self.tables.whole_of
@@ -141,7 +179,7 @@ class Suspects:
                             counts = [rest[pushed[0]], *(whole[ret] for ret in (*pushed[1:], target))] if pushed else []
                             few = max(counts) < _MANY if counts else rest[target] < _MANY
                             classes[program.edge_class[edge]] |= few
-            found = self._narrowing[state] = classes[program.tables.token_class]
+            found = self._narrowing[state] = np.flatnonzero(classes[program.tables.token_class])
         return found
 
     def _characters(self, index: int, register: Register) -> tuple[Bool, Bool]:
@@ -190,10 +228,6 @@ class Suspects:
                 mine |= t.having(0x2C) > 0
         elif not text:
             mine |= t.having(0x22) > 0
-        else:
-            for seen in register.seen:
-                if seen.startswith(text):
-                    mine[t.by_key_end.get(seen[len(text) : -1], [])] = True
         return mine
 
 
