@@ -117,7 +117,7 @@ def test_a_failed_compile_keeps_the_old_package(schemac: Schemac, schema: str) -
 
 
 def test_control_characters_are_shown_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._complain("a\nb\x1b[31m é")
+    cli.complain("a\nb\x1b[31m é")
     assert capsys.readouterr().err == "schemac: error: a\\nb\\x1b[31m é\n"
 
 
