@@ -131,8 +131,8 @@ def test_hostile_schemas_compile_or_are_refused_in_time(name: str) -> None:
 @pytest.mark.parametrize(
     ("schema", "budget"),
     [
-        ({"type": "array", "minItems": 10**6}, "branches"),
-        ({"type": "array", "maxItems": 10**20}, "states"),
+        ({"type": "array", "contains": {"type": "integer"}, "minContains": 10**6}, "branches"),
+        ({"type": "array", "contains": {"type": "integer"}, "minContains": 10**20}, "states"),
         ({"type": "object", "minProperties": 10**9}, "states"),
         ({"type": "string", "allOf": [{"pattern": f"a{n}b.*c{n}"} for n in range(40)]}, "regex_states"),
         ({"properties": {f"property {n}": {} for n in range(3_000)}}, "states"),

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from schemac.budget import Budget
 from schemac.errors import EmptyLanguageError, SourceError
 from schemac.frontend.json_schema.conflict import Conflicts
+from schemac.frontend.json_schema.dialects import read_dialect
 from schemac.frontend.json_schema.formats import is_known
 from schemac.frontend.json_schema.formula import Formulas
 from schemac.frontend.json_schema.layout import Layout
 from schemac.frontend.json_schema.load import load
 from schemac.frontend.json_schema.lower import Lowering
 from schemac.frontend.json_schema.options import JsonSchemaOptions, SchemaWarning, Warn
-from schemac.frontend.json_schema.references import References, read_draft
+from schemac.frontend.json_schema.references import References
 from schemac.frontend.json_schema.shape import is_schema
 from schemac.frontend.json_schema.translate import Translation
 from schemac.frontend.json_schema.typed import Types
@@ -83,9 +84,9 @@ def prepare(source: object, options: JsonSchemaOptions, budget: Budget, warn: Wa
     root = load(source, budget)
     if not is_schema(root):
         raise SourceError("not a schema: expected an object, true or false", place="#")
-    draft = read_draft(root, options.draft)
+    dialect = read_dialect(root, options.draft, options.resources, budget)
     references = References(
-        root, draft, options.resources, budget, warn, options.strict, options.openapi_nullable
+        root, dialect, options.resources, budget, warn, options.strict, options.openapi_nullable
     )
     formulas = Formulas(budget)
     types = Types(formulas, budget)

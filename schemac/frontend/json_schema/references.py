@@ -7,13 +7,14 @@ the meta-schemas that `jsonschema_specifications` bundles, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urljoin
 
 from schemac.budget import Budget
 from schemac.errors import SourceError
 from schemac.frontend.json_schema import keywords
+from schemac.frontend.json_schema.dialects import Dialect
 from schemac.frontend.json_schema.keywords import DRAFT4, DRAFT2019, DRAFT2020
 from schemac.frontend.json_schema.load import load
 from schemac.frontend.json_schema.options import SchemaWarning, Warn
@@ -46,7 +47,7 @@ class References:
 
     Args:
         root: the loaded schema.
-        draft: its draft number.
+        dialect: how it is read.
         resources: loaded documents by URI or relative path.
         budget: spends nothing here; resources are loaded under it.
         warn: told of keywords that assert nothing.
@@ -57,7 +58,7 @@ class References:
     def __init__(
         self,
         root: object,
-        draft: int,
+        dialect: Dialect,
         resources: Mapping[str, object],
         budget: Budget,
         warn: Warn,
@@ -78,10 +79,11 @@ class References:
         self._unknown_seen: set[str] = set()
         self._places: dict[str, str] = {}
         self.dynamic = False
-        self._root_draft = draft
+        self._root_draft = dialect.draft
+        self._left_out = dialect.left_out
         self._kept: list[object] = []
         self._documents[""] = root
-        self._index(root, "#", "", draft)
+        self._index(root, "#", "", dialect.draft)
         if resources:
             for name in resources:
                 self._load_given(name)
@@ -235,20 +237,23 @@ class References:
     def _index(self, schema: object, place: str, base: str, draft: int) -> None:
         """Walk a document, or a part of one, in the order it is written."""
         self._kept.append(schema)
-        stack: list[tuple[object, str, str, int]] = [(schema, place, base, draft)]
+        left_out: Collection[str] = self._left_out if place.startswith("#") else ()
+        stack: list[tuple[object, str, str, int, Collection[str]]] = [(schema, place, base, draft, left_out)]
         entries = self._entries
         while stack:
-            current, place, base, draft = stack.pop()
+            current, place, base, draft, left_out = stack.pop()
             if not isinstance(current, dict) or id(current) in entries:
                 continue
             if "$schema" in current and isinstance(current["$schema"], str):
                 found = keywords.draft_of(current["$schema"])
-                draft = draft if found is None or place == "#" else found
+                if found is not None and place != "#":
+                    draft, left_out = found, ()
+            self._leave_out(current, left_out, place)
             base = self._enter(current, base, draft)
             entries[id(current)] = _Entry(current, place, base, draft)
             if "$ref" in current and draft < DRAFT2019:
                 self._ref_only(current, place)
-            children: list[tuple[object, str, str, int]] = []
+            children: list[tuple[object, str, str, int, Collection[str]]] = []
             for name, value in current.items():
                 keyword = keywords.known(name, draft)
                 if keyword is None:
@@ -262,8 +267,15 @@ class References:
                 if keyword.role != "note":
                     for child, suffix in subschemas(name, keyword, value):
                         if isinstance(child, dict):
-                            children.append((child, place + suffix, base, draft))
+                            children.append((child, place + suffix, base, draft, left_out))
             stack.extend(reversed(children))
+
+    def _leave_out(self, schema: dict[str, object], left_out: Collection[str], place: str) -> None:
+        """Take away keywords that assert nothing in the schema's own dialect."""
+        for name in [name for name in schema if name in left_out]:
+            reason = "the dialect named in `$schema` does not have this keyword; it asserts nothing"
+            self._say(reason, place, name, None, "remove it, or compile without --strict")
+            del schema[name]
 
     def _enter(self, schema: Mapping[str, object], base: str, draft: int) -> str:
         """Register identifiers and anchors; returns the base URI inside."""
@@ -370,26 +382,4 @@ def _bundled(uri: str) -> object | None:
     return None
 
 
-def read_draft(schema: object, override: str | None, place: str = "#") -> int:
-    """The draft number of a whole schema: the override, else `$schema`, else the default.
-
-    Raises:
-        SourceError: `$schema` names no draft that is known here.
-    """
-    if override is not None:
-        return keywords.draft_number(override)
-    if not isinstance(schema, dict) or "$schema" not in schema:
-        return keywords.DEFAULT_DRAFT
-    uri = schema["$schema"]
-    found = keywords.draft_of(uri) if isinstance(uri, str) else None
-    if found is None:
-        raise SourceError(
-            f"the dialect {uri!r} is not known",
-            place=f"{place}/$schema",
-            construct="$schema",
-            hint="give one of " + ", ".join(keywords.DRAFTS) + " as the draft option, or correct the URI",
-        )
-    return found
-
-
-__all__ = ["Node", "References", "read_draft"]
+__all__ = ["Node", "References"]
