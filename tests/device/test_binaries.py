@@ -90,6 +90,7 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     {"kernels": {"a": {"threads": -1, "shared_bytes": 0, "null_arguments": 0}}},
     {"kernels": {"a": {"threads": 32, "shared_bytes": 0, "null_arguments": 0}}},
     {"kernels": {"a": {"symbol": "other", "threads": 32, "shared_bytes": 0, "null_arguments": 0}}},
+    {"kernels": {"a": {"symbol": "mask_rows", "threads": 32, "shared_bytes": 0, "null_arguments": 0}}},
     {"kernels": {"a": {"symbol": "mask_rows", "threads": 0, "shared_bytes": 0, "null_arguments": 0}}},
     {"kernels": {"a": {"symbol": "mask_rows", "threads": 32, "shared_bytes": 1 << 20, "null_arguments": 0}}},
 ])  # fmt: skip

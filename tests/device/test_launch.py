@@ -14,11 +14,12 @@ from schemac_runtime.device import calls
 from schemac_runtime.device.driver import CUDA, HIP, Driver
 from schemac_runtime.device.kernels import BinaryKernels, runs_on
 from schemac_runtime.kernels.compiling import Variant, described_variant
-from schemac_runtime.kernels.table import KERNELS, NO_KEY, source_digest
+from schemac_runtime.kernels.table import KERNELS, NO_KEY, arguments_of, source_digest
 from schemac_runtime.targets import TargetArtifact
 from tests.device.memory import Memory
 
 IMAGE = b"\x7fELF and more"
+ARGUMENTS = list(arguments_of(KERNELS["mask_rows"], "fp16"))
 
 
 class Library:
@@ -76,7 +77,7 @@ def call_of(columns: int = 64, *, first: int = 0, dtype: type = np.float16) -> c
 
 
 def artifact(machine: str, names: tuple[str, ...], **changes: Any) -> TargetArtifact:
-    entry = {"symbol": "mask_rows", "threads": 128, "shared_bytes": 512, "null_arguments": 2}
+    entry = {"symbol": "mask_rows", "arguments": ARGUMENTS, "threads": 128, "shared_bytes": 512, "null_arguments": 2}
     manifest = {"machine": machine, "kernels_sha256": source_digest(), "kernels": dict.fromkeys(names, entry)} | changes
     return TargetArtifact(f"triton:{machine}", "f", manifest, {name: IMAGE + name.encode() for name in names})
 
@@ -129,7 +130,7 @@ def test_a_kernel_that_is_not_stored_is_compiled_with_a_note(caplog: pytest.LogC
 
     def compiler(machine: str, kernel: Any, logits: str | None, fast: bool) -> Variant:
         asked.append((machine, kernel.name, logits, fast))
-        return Variant("mask_rows", 128, 0, 2, IMAGE + b"now")
+        return Variant("mask_rows", tuple(ARGUMENTS), 128, 0, 2, IMAGE + b"now")
 
     with caplog.at_level(logging.WARNING):
         kernels = BinaryKernels("sm_90", [artifact("sm_80", BOTH)], Driver(CUDA, library), lambda: 0, compiler)
@@ -168,6 +169,19 @@ def test_what_the_driver_refuses(refuse: bytes) -> None:
     assert "torch operations instead of a kernel: triton is not installed" in kernels.notes[-1]
 
 
+@pytest.mark.parametrize("damage", [
+    {"kernels": None}, {"kernels": {}}, {"kernels": {BOTH[0]: 1}}, {"kernels": {BOTH[0]: {}, "other": {}}},
+])  # fmt: skip
+def test_a_damaged_artifact_is_not_used(damage: dict[str, Any]) -> None:
+    def compiler(*_: Any) -> Variant:
+        return Variant("mask_rows", tuple(ARGUMENTS), 128, 0, 2, IMAGE + b"now")
+
+    library = Library()
+    kernels = BinaryKernels("sm_90", [artifact("sm_90", BOTH, **damage)], Driver(CUDA, library), lambda: 0, compiler)
+    kernels.run(call_of())
+    assert library.loaded == [IMAGE + b"now"] and "compiled just in time" in kernels.notes[-1]
+
+
 def test_nothing_is_launched_for_an_empty_batch() -> None:
     library = Library()
     empty = Memory(np.zeros(0, np.int32))
@@ -195,9 +209,10 @@ def test_which_binary_runs_where(binary: str, machine: str, runs: bool) -> None:
 
 
 def test_a_stored_description_is_checked() -> None:
-    good = {"symbol": "mask_rows", "threads": 128, "shared_bytes": 0, "null_arguments": 2}
+    good = {"symbol": "mask_rows", "arguments": ARGUMENTS, "threads": 128, "shared_bytes": 0, "null_arguments": 2}
     assert described_variant(good, IMAGE).description() == good
-    for key, values in {"symbol": [None, "x", 3], "threads": [0, -1, 2048, True, "1"], "shared_bytes": [1 << 20, None],
+    for key, values in {"symbol": [None, "x", 3, "step_mask", []], "arguments": [None, [], ARGUMENTS[:-1], 3, "x"],
+                        "threads": [0, -1, 2048, True, "1"], "shared_bytes": [1 << 20, None],
                         "null_arguments": [5, -1, 1.0]}.items():  # fmt: skip
         for value in values:
             with pytest.raises(DeviceError, match="as described"):

@@ -129,8 +129,10 @@ class BinaryKernels:
             if manifest.get("kernels_sha256") != source_digest():
                 self._note(f"the package's kernels for {artifact.target} are of another version of schemac_runtime")
                 continue
-            for name, description in manifest["kernels"].items():
-                found.setdefault(name, (description, artifact.blob(name)))
+            kernels = manifest.get("kernels")
+            for name, description in kernels.items() if isinstance(kernels, dict) else ():
+                if name in artifact.blobs:
+                    found.setdefault(name, (description, artifact.blob(name)))
         if held and not found:
             targets = ", ".join(dict.fromkeys(artifact.target for artifact in held))
             self._note(f"no stored kernel is for {self.machine} (there are some for {targets})")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemac_runtime.errors import DeviceError
-from schemac_runtime.kernels.table import ALIGNED, KERNELS, Kernel, variant_name
+from schemac_runtime.kernels.table import ALIGNED, KERNELS, LOGITS, Kernel, arguments_of, variant_name
 
 #: Machines that the kernels are compiled for in the tests; others of the same makers may work.
 MACHINES = ("sm_80", "sm_90", "sm_100", "gfx942")
@@ -26,6 +26,7 @@ class Variant:
 
     Attributes:
         symbol: its name in the binary.
+        arguments: the types of its arguments in order, such as ``*fp16`` or ``i32``.
         threads: in a block.
         shared_bytes: of dynamic shared memory.
         null_arguments: how many null pointers follow the declared arguments: Triton's scratch memory, which no kernel
@@ -35,6 +36,7 @@ class Variant:
     """
 
     symbol: str
+    arguments: tuple[str, ...]
     threads: int
     shared_bytes: int
     null_arguments: int
@@ -45,26 +47,30 @@ class Variant:
         """How it is launched, as a package states it."""
         return {
             "symbol": self.symbol,
+            "arguments": list(self.arguments),
             "threads": self.threads,
             "shared_bytes": self.shared_bytes,
             "null_arguments": self.null_arguments,
         }
 
 
-def described_variant(description: Mapping[str, Any], image: bytes) -> Variant:
+def described_variant(description: object, image: bytes) -> Variant:
     """The inverse of `Variant.description`.
 
     Raises:
         DeviceError: it cannot be launched as described.
     """
-    symbol = description.get("symbol")
-    numbers = [description.get(key) for key in ("threads", "shared_bytes", "null_arguments")]
+    stated: Mapping[str, Any] = description if isinstance(description, dict) else {}
+    symbol, arguments = str(stated.get("symbol")), stated.get("arguments")
+    numbers = [stated.get(key) for key in ("threads", "shared_bytes", "null_arguments")]
     limits = (1024, SHARED_LIMIT, 4)
     good = all(type(n) is int and 0 <= n <= limit for n, limit in zip(numbers, limits, strict=True))
-    if symbol not in KERNELS or not good or not numbers[0] or not image.startswith(b"\x7fELF"):
+    kernel = KERNELS.get(symbol)
+    known = kernel is not None and any(arguments == list(arguments_of(kernel, dtype)) for dtype in LOGITS)
+    if not known or not good or not numbers[0] or not image.startswith(b"\x7fELF"):
         raise DeviceError("a stored kernel cannot be launched as described", hint="compile the package again")
     threads, shared, null = (int(n) for n in numbers if n is not None)
-    return Variant(str(symbol), threads, shared, null, image)
+    return Variant(symbol, tuple(arguments or ()), threads, shared, null, image)
 
 
 def is_amd(machine: str) -> bool:
@@ -119,7 +125,7 @@ def compile_variant(machine: str, kernel: Kernel, logits: str | None, fast: bool
     constants: dict[str, int | bool] = dict(kernel.constants)
     if kernel.sliced:
         constants["SHIFTED"] = not fast
-    signature = {name: kind.replace("?", logits or "") for name, kind in kernel.arguments}
+    signature = dict(zip((name for name, _ in kernel.arguments), arguments_of(kernel, logits), strict=True))
     signature |= dict.fromkeys(constants, "constexpr")
     places = {name: index for index, name in enumerate(signature)}
     aligned = {(places[name],): [["tt.divisibility", 16]] for name in ALIGNED if fast and name in places}
@@ -132,10 +138,10 @@ def compile_variant(machine: str, kernel: Kernel, logits: str | None, fast: bool
         text = (str(error).strip().splitlines() or [""])[0]
         reason = f"triton {version} cannot compile {what}: {type(error).__name__}: {text}"
         raise DeviceError(reason, hint=known) from error
-    return _variant(machine, kernel, made, what)
+    return _variant(machine, kernel, logits, made, what)
 
 
-def _variant(machine: str, kernel: Kernel, made: Any, what: str) -> Variant:
+def _variant(machine: str, kernel: Kernel, logits: str | None, made: Any, what: str) -> Variant:
     metadata = made.metadata
     null = _parameters(machine, made, metadata.name) - len(kernel.arguments)
     scratch = metadata.global_scratch_size or metadata.profile_scratch_size
@@ -144,7 +150,8 @@ def _variant(machine: str, kernel: Kernel, made: Any, what: str) -> Variant:
     image = bytes(made.asm["hsaco" if is_amd(machine) else "cubin"])
     text = {stage: content for stage, content in made.asm.items() if isinstance(content, str)}
     threads = metadata.num_warps * metadata.warp_size
-    return Variant(metadata.name, threads, metadata.shared, null, image, text)
+    arguments = arguments_of(kernel, logits)
+    return Variant(metadata.name, arguments, threads, metadata.shared, null, image, text)
 
 
 def _parameters(machine: str, made: Any, symbol: str) -> int:

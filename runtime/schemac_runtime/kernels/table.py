@@ -117,6 +117,12 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType({
     )
 })
 
+
+def arguments_of(kernel: Kernel, logits: str | None) -> tuple[str, ...]:
+    """The types of a kernel's arguments for one dtype of logits."""
+    return tuple(kind.replace("?", logits or "") for _, kind in kernel.arguments)
+
+
 #: Arguments that are multiples of 16 in the fast variants: addresses in bytes, the rest in elements.
 ALIGNED = ("logits", "arena", "mask", "stride", "pitch", "vocab")
 
