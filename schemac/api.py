@@ -77,6 +77,8 @@ def compile(
     folder: str | os.PathLike[str] | None = None,
     openapi_nullable: bool = False,
     key_order: str = "schema",
+    whitespace_limit: int | None = None,
+    digit_limit: int | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Lower a source to an automaton.
@@ -94,6 +96,8 @@ def compile(
         folder: where a Lark grammar finds the files that it imports, or None.
         openapi_nullable: ``nullable: true`` beside ``type`` in a JSON Schema allows null too, as in OpenAPI 3.0.
         key_order: ``schema`` has the keys of JSON objects in the order of the schema, ``any`` in any order, each once.
+        whitespace_limit: the most whitespace characters in a row between two tokens of JSON, None for no limit.
+        digit_limit: the most digits of a number in JSON, None for no limit.
         on_warning: called for each warning as it is found.
 
     Raises:
@@ -126,7 +130,17 @@ def compile(
         inputs[name] = _digest(content)
 
     options = SourceOptions(
-        whitespace, strict, draft, dict(resources or {}), prefix, where, openapi_nullable, key_order, on_file
+        whitespace,
+        strict,
+        draft,
+        dict(resources or {}),
+        prefix,
+        where,
+        openapi_nullable,
+        key_order,
+        whitespace_limit,
+        digit_limit,
+        on_file,
     )
     with _paused_collector():
         module = parse_source(text, kind, options, budget, warn)
@@ -138,6 +152,8 @@ def compile(
         shown["openapi_nullable"] = True
     if key_order != "schema":
         shown["key_order"] = key_order
+    given = {"whitespace_limit": whitespace_limit, "digit_limit": digit_limit}
+    shown |= {name: limit for name, limit in given.items() if limit is not None}
     return Compiled(kind, text, shown, automaton, stats, tuple(warnings), inputs=dict(sorted(inputs.items())))
 
 

@@ -25,6 +25,7 @@ from schemac.cli_options import (
     DRAFTS,
     budget_option,
     complain,
+    limits_of_json,
     stop_ids_option,
     targets_option,
     timeout_option,
@@ -118,6 +119,7 @@ _package = click.argument("package", metavar="PKG", type=click.Path(path_type=Pa
     show_default=True,
     help="Of JSON objects: as the schema has them, or any, each key once.",
 )
+@limits_of_json
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option(
     "--resource",
@@ -157,6 +159,8 @@ def compile_command(
     targets: tuple[str, ...],
     whitespace: str,
     key_order: str,
+    whitespace_limit: int | None,
+    digit_limit: int | None,
     draft: str | None,
     resources: tuple[Path, ...],
     reasoning_end: str | None,
@@ -194,6 +198,8 @@ def compile_command(
             folder=folder,
             openapi_nullable=openapi_nullable,
             key_order=key_order,
+            whitespace_limit=whitespace_limit,
+            digit_limit=digit_limit,
             on_warning=lambda text: say(text, "warning"),
         )
         for vocabulary in _load_vocabularies(tokenizers, vocab_size, stop_ids):
@@ -207,7 +213,16 @@ def compile_command(
     if emit is not None:
         if emit == "ir":
             options = SourceOptions(
-                whitespace, strict, draft, documents, reasoning, folder, openapi_nullable, key_order
+                whitespace,
+                strict,
+                draft,
+                documents,
+                reasoning,
+                folder,
+                openapi_nullable,
+                key_order,
+                whitespace_limit,
+                digit_limit,
             )
             module = parse_source(data, compiled.kind, options, Budget(limits, timeout or None), lambda _: None)
             click.echo(print_module(module), nl=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from schemac.budget import DEFAULT_LIMITS, DEFAULT_SECONDS
@@ -88,3 +91,16 @@ budget_option = click.option(
     callback=_parse_budget,
     help="Raise or lower one limit: " + ", ".join(f"{name} ({n:,})" for name, n in DEFAULT_LIMITS.items()) + ".",
 )
+
+
+def limits_of_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that bound what a model could repeat for ever in JSON."""
+    command = click.option(
+        "--digit-limit", metavar="N", type=click.IntRange(min=1), help="The most digits of a number in JSON."
+    )(command)
+    return click.option(
+        "--whitespace-limit",
+        metavar="N",
+        type=click.IntRange(min=0),
+        help="The most whitespace characters in a row in JSON, under --whitespace flexible.",
+    )(command)

@@ -38,6 +38,7 @@ class SourceOptions:
         folder: where a Lark grammar finds the files that it imports, or None.
         openapi_nullable: ``nullable`` in a JSON Schema means what OpenAPI 3.0 says.
         key_order: one of `KEY_ORDERS`.
+        whitespace_limit, digit_limit: the most whitespace characters in a row in JSON, and digits of a number.
         on_file: told of each file that an import reads: its path from the folder, and its contents.
     """
 
@@ -49,6 +50,8 @@ class SourceOptions:
     folder: Path | None = None
     openapi_nullable: bool = False
     key_order: str = "schema"
+    whitespace_limit: int | None = None
+    digit_limit: int | None = None
     on_file: Callable[[str, bytes], None] | None = None
 
 
@@ -175,6 +178,8 @@ def _schema_options(options: SourceOptions) -> JsonSchemaOptions:
         options.resources,
         options.openapi_nullable,
         options.key_order,
+        options.whitespace_limit,
+        options.digit_limit,
     )
 
 

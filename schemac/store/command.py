@@ -12,6 +12,7 @@ from schemac.cli_options import (
     DRAFTS,
     budget_option,
     complain,
+    limits_of_json,
     stop_ids_option,
     targets_option,
     timeout_option,
@@ -35,6 +36,7 @@ REFUSED = 1
 @targets_option
 @click.option("--whitespace", type=click.Choice(WHITESPACE), default="flexible", show_default=True, help="Of JSON.")
 @click.option("--key-order", type=click.Choice(KEY_ORDERS), default="schema", show_default=True, help="In objects.")
+@limits_of_json
 @click.option("--openapi-nullable", is_flag=True, help="`nullable: true` allows null too, as in OpenAPI 3.0.")
 @click.option("--draft", type=click.Choice(DRAFTS), help="JSON Schema draft, in place of what $schema says.")
 @click.option("--reasoning-end", metavar="TEXT", help="Free text comes first, up to and including the first TEXT.")
@@ -59,6 +61,8 @@ def build_command(
     targets: tuple[str, ...],
     whitespace: str,
     key_order: str,
+    whitespace_limit: int | None,
+    digit_limit: int | None,
     openapi_nullable: bool,
     draft: str | None,
     reasoning_end: str | None,
@@ -79,6 +83,8 @@ def build_command(
         raise click.UsageError("give --tokenizer, the vocabulary to link for")
     options = {"whitespace": whitespace, "strict": strict, "draft": draft, "reasoning": reasoning_option(reasoning_end),
                "openapi_nullable": openapi_nullable, "key_order": key_order}  # fmt: skip
+    limits_given = {"whitespace_limit": whitespace_limit, "digit_limit": digit_limit}
+    options |= {name: limit for name, limit in limits_given.items() if limit is not None}
     found = read_sources(sources, options)
     choices = [VocabularyChoice(_absolute(name), vocab_size, stop_ids or None) for name in tokenizers]
     plan = Plan(output.absolute(), choices, limits, timeout or None, memory and memory << 20, targets)

@@ -14,7 +14,8 @@ from schemac.frontend.reasoning import ReasoningPrefix
 
 #: What the kind of a file is by its name; None leaves it to the content.
 SUFFIXES = {".json": None, ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex"}
-_OPTIONS = ("whitespace", "strict", "draft", "openapi_nullable", "key_order")
+_LIMITS = ("whitespace_limit", "digit_limit")
+_OPTIONS = ("whitespace", "strict", "draft", "openapi_nullable", "key_order", *_LIMITS)
 _ENTRY = ("file", "kind", *_OPTIONS, "reasoning_end")
 
 
@@ -41,7 +42,8 @@ def read_sources(where: Path, options: Mapping[str, Any]) -> list[Source]:
 
     A manifest is a JSON object with a list ``sources``. An entry is the path of a file, from the manifest's folder,
     or an object with ``file`` and any of ``kind``, ``whitespace``, ``strict``, ``draft``,
-    ``openapi_nullable``, ``key_order``, ``reasoning_end``, which count before `options`.
+    ``openapi_nullable``, ``key_order``, ``whitespace_limit``, ``digit_limit``, ``reasoning_end``, which count before
+    `options`.
 
     Raises:
         SourceError: there is no such folder or manifest, or the manifest is not one.
@@ -72,6 +74,9 @@ def read_sources(where: Path, options: Mapping[str, Any]) -> list[Source]:
             if name in entry and entry[name] not in allowed:
                 hint = "one of " + ", ".join(allowed)
                 raise SourceError(f"there is no {name} {entry[name]!r}", place=place, construct=name, hint=hint)
+        for name in _LIMITS:
+            if not isinstance(entry.get(name), (int, type(None))) or isinstance(entry.get(name), bool):
+                raise SourceError("a limit is a whole number", place=place, construct=name)
         found.append(_source(where.parent / entry["file"], entry["file"], entry, options))
     return found
 

@@ -44,7 +44,9 @@ def json_schema_module(
     options = options or JsonSchemaOptions()
     budget = budget or Budget()
     prepared = prepare(source, options, budget, warn or _ignore)
-    lowering = Lowering(prepared.types, Layout(options.whitespace), budget, options.key_order)
+    layout = Layout(options.whitespace, options.whitespace_limit)
+    budget.spend("states", options.whitespace_limit or 0, construct="whitespace_limit")
+    lowering = Lowering(prepared.types, layout, budget, options.key_order, options.digit_limit)
     try:
         return lowering.module(prepared.translation.root(prepared.root))
     except EmptyLanguageError:

@@ -15,16 +15,29 @@ class Layout:
 
     Attributes:
         whitespace: ``flexible``, ``single`` or ``compact``.
+        limit: the most whitespace characters in a row under ``flexible``, None for no limit.
     """
 
     whitespace: str
+    limit: int | None = None
 
     def gap(self, graph: Graph, node: int) -> int:
-        """Whitespace after a bracket or a value; returns the node behind it (the same one: it loops)."""
-        if self.whitespace == "flexible":
+        """Whitespace after a bracket or a value; returns the node behind it (the same one if there is no limit)."""
+        if self.whitespace != "flexible":
+            return node
+        if self.limit is None:
             for byte in _SPACE:
                 graph.byte(node, byte, byte, node)
-        return node
+            return node
+        behind = graph.node()
+        graph.epsilon(node, behind)
+        for _ in range(self.limit):
+            after = graph.node()
+            for byte in _SPACE:
+                graph.byte(node, byte, byte, after)
+            graph.epsilon(after, behind)
+            node = after
+        return behind
 
     def _separator(self, graph: Graph, node: int, byte: int, action: str | None = None) -> int:
         behind = graph.node()

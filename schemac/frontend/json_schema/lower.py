@@ -18,6 +18,7 @@ from schemac.frontend.json_schema.formula import (
     TRUE_VALUE,
 )
 from schemac.frontend.json_schema.layout import Layout
+from schemac.frontend.json_schema.numbers import digits_language
 from schemac.frontend.json_schema.objects import ObjectFrame
 from schemac.frontend.json_schema.partition import Partition
 from schemac.frontend.json_schema.productive import callees, productive_part, productive_procedures
@@ -49,7 +50,14 @@ class Lowering:
         key_order: of objects, see `JsonSchemaOptions`.
     """
 
-    def __init__(self, types: Types, layout: Layout, budget: Budget, key_order: str = "schema") -> None:
+    def __init__(
+        self,
+        types: Types,
+        layout: Layout,
+        budget: Budget,
+        key_order: str = "schema",
+        digit_limit: int | None = None,
+    ) -> None:
         self._types = types
         self._layout = layout
         self._budget = budget
@@ -63,6 +71,7 @@ class Lowering:
         self._pending: list[tuple[int, Signature | _Frame, str]] = []
         self._languages: set[int] = set()
         self._any_order = key_order == "any"
+        self._digit_limit = digit_limit
         self._witnesses: dict[int, Graph] = {}
         self._alternatives: Counter[str] = Counter()
 
@@ -86,7 +95,7 @@ class Lowering:
         productive = productive_procedures(module, self._languages, self._witnesses)
         if productive[0] and (empty := self._found_empty(module, productive)):
             self._types.declare_empty(empty)
-            return Lowering(self._types, self._layout, self._budget, "any").module(formula)
+            return Lowering(self._types, self._layout, self._budget, "any", self._digit_limit).module(formula)
         return productive_part(module, productive)
 
     def _found_empty(self, module: Module, productive: Sequence[bool]) -> list[Signature]:
@@ -227,7 +236,10 @@ class Lowering:
             if signature.constants & bit:
                 graph.literal(graph.start, text, end)
         if not signature.numbers.is_empty:
-            graph.language(graph.start, signature.numbers.texts(self._budget), end)
+            texts = signature.numbers.texts(self._budget)
+            if self._digit_limit is not None:
+                texts = texts.intersect(digits_language(self._digit_limit, self._budget), budget=self._budget)
+            graph.language(graph.start, texts, end)
         strings = signature.strings
         if not strings.is_empty:
             opened = graph.node()

@@ -22,6 +22,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Literal
 
+import numpy as np
+
 from schemac.budget import Budget
 from schemac.frontend.json_schema.decimals import (
     DIGIT,
@@ -35,6 +37,7 @@ from schemac.frontend.json_schema.decimals import (
 )
 from schemac.ir.charset import BYTES, CharSet
 from schemac.ir.dfa import Dfa
+from schemac.ir.minimize import Table
 
 Universe = Literal["none", "normal", "any"]
 _RANK: dict[Universe, int] = {"none": 0, "normal": 1, "any": 2}
@@ -127,6 +130,14 @@ class NumberSet:
         if result.step(0, 0x2D) >= 0 and plain.intersect(_below_zero(), budget=budget).is_empty:
             result = result.difference(_signed(), budget=budget)
         return result
+
+
+def digits_language(most: int, budget: Budget) -> Dfa:
+    """The byte strings with at most so many digits."""
+    budget.spend("regex_states", most + 1, construct="digit_limit")
+    table = np.stack([np.arange(most + 1), np.append(np.arange(1, most + 1), -1)], axis=1).astype(np.int32)
+    starts, classes = np.array([0, 0x30, 0x3A], np.int32), np.array([0, 1, 0], np.int32)
+    return Dfa.from_table(BYTES, Table(starts, classes, table, np.ones(most + 1, np.bool_)))
 
 
 # -- predicates -----------------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ class JsonSchemaOptions:
         openapi_nullable: ``nullable: true`` beside ``type`` allows null too, as OpenAPI 3.0 says; by JSON Schema it
             says nothing.
         key_order: ``schema`` has the keys of an object in canonical order, ``any`` in any order, each at most once.
+        whitespace_limit: the most whitespace characters between two tokens of JSON, under ``flexible``.
+        digit_limit: the most digits of a number, those of its exponent included.
     """
 
     whitespace: str = "flexible"
@@ -32,6 +34,8 @@ class JsonSchemaOptions:
     resources: Mapping[str, object] = field(default_factory=dict)
     openapi_nullable: bool = False
     key_order: str = "schema"
+    whitespace_limit: int | None = None
+    digit_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.whitespace not in WHITESPACE:
@@ -46,6 +50,10 @@ class JsonSchemaOptions:
                 construct="key_order",
                 hint="one of " + ", ".join(KEY_ORDERS),
             )
+        limits = (("whitespace_limit", self.whitespace_limit, 0), ("digit_limit", self.digit_limit, 1))
+        for name, limit, least in limits:
+            if limit is not None and limit < least:
+                raise SourceError(f"a limit of {limit}", construct=name, hint=f"give at least {least}, or no limit")
 
 
 @dataclass(frozen=True, slots=True)
