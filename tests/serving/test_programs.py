@@ -140,6 +140,17 @@ def test_an_engine_finds_what_admission_compiled(make: MakePrograms) -> None:
     assert counts(engine)["schemac_requests_totalscratch"] == 1
 
 
+def test_other_processes_need_not_load_the_vocabulary(
+    make: MakePrograms, choice: dict[str, Any], tmp_path: Path
+) -> None:
+    make(keep=False).get(wanted(35)).result(60)
+    dead = CompileWorkers(1, command=["/no/such/program"])
+    engine = make(pool=dead)
+    assert engine.get(wanted(35)).result(60).program is not None
+    other = Programs(Settings(), {**choice, "size": 400}, tmp_path / "scratch", keep=True, workers=dead)
+    assert isinstance(other.get(wanted(35)).exception(60), CompileError)
+
+
 def test_many_threads_ask(make: MakePrograms) -> None:
     programs = make()
     answers: list[Any] = []

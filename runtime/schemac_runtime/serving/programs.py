@@ -6,6 +6,8 @@ Equal constraints are looked up or compiled once, whoever asks meanwhile. Nothin
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import queue
 import threading
@@ -81,14 +83,40 @@ class Programs:
     # -- asking ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> Future[str]:
-        """Of the vocabulary. The first call starts a worker, which loads it."""
+        """Of the vocabulary. The first call of the first process starts a worker, which loads it."""
         with self._lock:
             if self._fingerprint is not None and not _failed(self._fingerprint):
                 return self._fingerprint
             found = self._fingerprint = Future()
+            if self._read_fingerprint(found):
+                return found
         answer = self._workers.submit({"do": "vocabulary", "vocabulary": self._vocabulary})
-        answer.add_done_callback(lambda done: _pass_on(done, found, lambda a: str(a["fingerprint"])))
+        answer.add_done_callback(lambda done: _pass_on(done, found, self._note_fingerprint))
         return found
+
+    def _fingerprint_path(self) -> Path:
+        told = hashlib.sha256(json.dumps(self._vocabulary, sort_keys=True).encode()).hexdigest()
+        return self.folder / f"vocabulary-{told[:32]}.txt"
+
+    def _read_fingerprint(self, found: Future[str]) -> bool:
+        """Take it from the process that has worked it out. A compile checks it again."""
+        try:
+            text = self._fingerprint_path().read_text("ascii").strip()
+        except (OSError, ValueError):
+            return False
+        if len(text) != 64:
+            return False
+        found.set_result(text)
+        return True
+
+    def _note_fingerprint(self, answer: Answer) -> str:
+        text = str(answer["fingerprint"])
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary = self._fingerprint_path().with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_text(text, "ascii")
+            os.replace(temporary, self._fingerprint_path())
+        return text
 
     def get(self, wanted: Constraint) -> Future[Resolved]:
         """The program of a constraint, or why there is none (a `SchemacError`)."""
