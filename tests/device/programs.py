@@ -24,6 +24,8 @@ STACKED = {
     "recursive": ('{"type": "array", "items": {"$ref": "#"}}', "json-schema", "stack"),
     "any": ("{}", "json-schema", "stack"),
 }
+#: Counted in registers: more of a text is known than its state.
+COUNTED = ('{"type": "array", "items": {"enum": [1, 2, 12]}, "uniqueItems": true, "maxItems": 900}', "json-schema")
 VOCABULARIES = {"small": SMALL, "bytes": byte_vocabulary()}
 
 

@@ -16,14 +16,15 @@ import schemac  # noqa: E402
 from schemac_runtime import DeviceError, allocate_bitmask, apply_bitmask, unpack  # noqa: E402
 from schemac_runtime.device import DeviceMasks, DeviceStepper, RowSource, apply_step, decode, step_tables  # noqa: E402
 from schemac_runtime.program import Program  # noqa: E402
-from tests.device.programs import PLAIN, STACKED, linked  # noqa: E402
+from tests.device.programs import COUNTED, PLAIN, STACKED, linked  # noqa: E402
 from tests.runtime.programs import SMALL, rules_program  # noqa: E402
 
 AMBIGUOUS = "s = 'a' s s | 'a'"
 
 
 def programs() -> list[Program]:
-    return [*(linked(*PLAIN[name], "small") for name in PLAIN), linked(*STACKED["recursive"][:2], "small")]
+    plain = [linked(*PLAIN[name], "small") for name in PLAIN]
+    return [*plain, linked(*STACKED["recursive"][:2], "small"), linked(*COUNTED, "small")]
 
 
 def masked(logits: Any, matchers: list[Any], budgets: list[int | None]) -> Any:

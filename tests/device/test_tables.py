@@ -9,7 +9,7 @@ from schemac_runtime import DeviceError, allocate_bitmask, unpack
 from schemac_runtime.device.tables import FREE, step_tables
 from schemac_runtime.kernels import reference
 from schemac_runtime.kernels.table import NEED, ROW
-from tests.device.programs import PLAIN, STACKED, VOCABULARIES, linked
+from tests.device.programs import COUNTED, PLAIN, STACKED, VOCABULARIES, linked
 
 
 def allowed_by(matcher, budget=None) -> np.ndarray:
@@ -86,6 +86,11 @@ def test_what_needs_a_stack_is_refused_with_the_reason(name: str) -> None:
     with pytest.raises(DeviceError, match=why) as caught:
         step_tables([linked(source, kind, "bytes")])
     assert "row id" in (caught.value.hint or "")
+
+
+def test_what_counts_in_registers_is_refused() -> None:
+    with pytest.raises(DeviceError, match="more than a state"):
+        step_tables([linked(*COUNTED, "bytes")])
 
 
 def test_other_refusals() -> None:
