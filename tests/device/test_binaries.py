@@ -18,7 +18,7 @@ from schemac.codegen.package import automaton_arrays
 from schemac.codegen.targets.triton import quiet_triton
 from schemac.errors import TargetError
 from schemac_runtime import DeviceError, PackageError, load
-from schemac_runtime.kernels.compiling import MACHINES, compile_variant
+from schemac_runtime.kernels.compiling import MACHINES, OTHERS, compile_variant
 from schemac_runtime.kernels.table import KERNELS, LOGITS, source_digest
 from schemac_runtime.package import Package
 from schemac_runtime.targets import TargetArtifact
@@ -69,10 +69,10 @@ def test_the_same_bytes_in_another_process(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    for machine in ("sm_x", "gfx1100x", "rtx"):
-        with pytest.raises(DeviceError, match="no machine"):
+    for machine in ("sm_x", "sm_42", "sm_900", "gfx1100x", "rtx", ""):
+        with pytest.raises(DeviceError, match="no kernels for a machine"):
             compile_variant(machine, KERNELS["step_advance"], None, True)
-    with pytest.raises(TargetError, match="no machine"):
+    with pytest.raises(TargetError, match="no kernels for a machine"):
         schemac.add_target(MADE, "triton:rtx4090")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     with pytest.raises(TargetError, match="unset TRITON_INTERPRET"):
@@ -82,7 +82,7 @@ def test_what_cannot_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.raises(TargetError, match=r"triton is not installed .*schemac\[triton\]"):
-        schemac.add_target(MADE, "triton:sm_70")
+        schemac.add_target(MADE, "triton:sm_86")
 
 
 @pytest.mark.parametrize("damage", [
@@ -117,6 +117,13 @@ VECTORS = {
     "step_greedy": ("ld.global.v4.b32", "global_load_dwordx4"),
     "step_mask": ("st.global.v4.b32", "global_store_dwordx4"),
 }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", OTHERS)
+def test_other_machines(machine: str) -> None:
+    with quiet_triton():
+        assert compile_variant(machine, KERNELS["step_greedy"], "bf16", True).image.startswith(b"\x7fELF")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not run: needs torch (make test-device)")
+torch = pytest.importorskip("torch", reason="not run: needs torch (make test-vllm)")
 
 from schemac_runtime import DeviceError  # noqa: E402
 from schemac_runtime.vllm.grammar import GrammarState  # noqa: E402
