@@ -18,6 +18,7 @@ class Memory:
 
     def __init__(self, array: np.ndarray, dtype: str | None = None) -> None:
         self.array, self.dtype, self.shape = array, dtype or str(array.dtype), array.shape
+        self.device = "cpu"
 
     def stride(self, axis: int | None = None) -> Any:
         strides = tuple(n // self.array.itemsize for n in self.array.strides)

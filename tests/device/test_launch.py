@@ -182,6 +182,21 @@ def test_a_damaged_artifact_is_not_used(damage: dict[str, Any]) -> None:
     assert library.loaded == [IMAGE + b"now"] and "compiled just in time" in kernels.notes[-1]
 
 
+def test_a_tensor_elsewhere_is_refused() -> None:
+    """The address of a tensor on the host would be read as one on the device."""
+    library = Library()
+    stored = [artifact("sm_90", BOTH)]
+    kernels = BinaryKernels("sm_90", stored, Driver(CUDA, library), lambda: 0, no_compiler, device="gpu:0")
+    call = call_of()
+    for tensor in call.tensors.values():
+        tensor.device = "gpu:0"
+    kernels.run(call)
+    call.tensors["row_id"].device = "cpu"
+    with pytest.raises(DeviceError, match=r"`row_id`: a tensor on cpu, the kernels run on gpu:0"):
+        kernels.run(call)
+    assert len(library.launched) == 1
+
+
 def test_nothing_is_launched_for_an_empty_batch() -> None:
     library = Library()
     empty = Memory(np.zeros(0, np.int32))

@@ -77,6 +77,7 @@ class BinaryKernels:
         driver: loads and launches.
         stream: the handle of the current stream of the device.
         compile_now: what compiles a variant just in time.
+        device: where all tensors must be, as a torch device with its index; None to take the caller's word.
     """
 
     def __init__(
@@ -86,7 +87,9 @@ class BinaryKernels:
         driver: Driver,
         stream: Callable[[], int],
         compile_now: Callable[..., Variant] = compile_variant,
+        device: Any = None,
     ) -> None:
+        self.device = device
         self.machine = machine
         self.notes: list[str] = []
         self._driver, self._stream, self._compile = driver, stream, compile_now
@@ -98,6 +101,9 @@ class BinaryKernels:
         """Launch on the current stream."""
         if call.empty:
             return
+        for name, tensor in call.tensors.items() if self.device is not None else ():
+            if tensor.device != self.device:  # its address would mean something else there
+                raise DeviceError(f"a tensor on {tensor.device}, the kernels run on {self.device}", construct=name)
         found = self._find(call.kernel, call.logits, call.fast())
         if found is None:
             self._fallback.run(call)
@@ -208,8 +214,12 @@ def open_kernels(device: Any, artifacts: Iterable[TargetArtifact] = ()) -> Kerne
     if place.type != "cuda":
         raise DeviceError(f"there are no kernels for {place.type} devices", hint="masks from the host work on any")
     torch.cuda.init()
-    torch.zeros(1, device=place)  # makes the device's context current in this thread
+    place = torch.zeros(1, device=place).device  # with its index; and its context is current in this thread now
     machine = machine_of(place)
     driver = Driver(HIP if is_amd(machine) else CUDA)
-    return BinaryKernels(machine, artifacts, driver, lambda: int(torch.cuda.current_stream(place).cuda_stream))
+
+    def stream() -> int:
+        return int(torch.cuda.current_stream(place).cuda_stream)
+
+    return BinaryKernels(machine, artifacts, driver, stream, device=place)
 
