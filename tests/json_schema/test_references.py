@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from schemac.budget import Budget
+from schemac.frontend.json_schema import json_schema_module
 from tests.json_schema.checking import recognizer, texts
+from tests.oracle.module_recognizer import ModuleRecognizer
 
 
 def test_pointers_anchors_and_embedded_resources() -> None:
@@ -71,3 +76,23 @@ def test_old_forms() -> None:
     anchored = {"b": {"id": "#b", "type": "null"}}
     identified = {"id": "http://example.com/a", "definitions": anchored, "allOf": [{"$ref": "a#b"}]}
     assert texts(identified, "null", "1", draft="4") == ["null"]
+
+
+@pytest.mark.parametrize("uri", [
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+])  # fmt: skip
+def test_meta_schemas_compile(uri: str) -> None:
+    """Each made of parts that refer to one another dynamically in the newer drafts; in one scope they are one."""
+    module = json_schema_module({"$ref": uri}, budget=Budget({"branches": 10_000}, seconds=60))
+    accepts = ModuleRecognizer(module, 20_000).accepts
+    old = "draft-04" in uri
+    assert accepts('{"properties":{"a":{"type":"string"},"b":{"items":{"minimum":3}}}}')
+    assert accepts('{"anyOf":[{"not":{"type":["integer","null"]}}]}')
+    assert not accepts('{"properties":{"a":{"type":"strin"}}}')
+    assert not accepts('{"anyOf":[{"not":{"minLength":-1}}]}')
+    assert not accepts('{"anyOf":[]}')
+    assert accepts('{"not":true}') is not old

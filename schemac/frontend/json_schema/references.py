@@ -27,7 +27,8 @@ class Node:
 
     Attributes:
         identity: `id()` of the schema object, which the index keeps alive.
-        scope: base URIs entered so far, outermost first, each once; empty unless a dynamic reference exists.
+        scope: base URIs entered so far that have a dynamic anchor which none before has, outermost first; empty unless
+            a dynamic reference exists.
     """
 
     identity: int
@@ -71,6 +72,7 @@ class References:
         self._anchors: dict[tuple[str, str], Mapping[str, object]] = {}
         self._dynamic_anchors: dict[tuple[str, str], Mapping[str, object]] = {}
         self._recursive_anchors: dict[str, Mapping[str, object]] = {}
+        self._dynamic_names: dict[str, set[str]] = {}
         self._given = {_bare(name): name for name in resources}
         self._resources = resources
         self._budget = budget
@@ -95,7 +97,10 @@ class References:
         if not self.dynamic:
             return Node(id(schema))
         base = self._entries[id(schema)].base
-        return Node(id(schema), scope if base in scope else (*scope, base))
+        # Of two resources with a dynamic anchor of one name, only the outer one counts; others need no mention.
+        taken = [self._dynamic_names.get(outer, ()) for outer in scope]
+        adds = set(self._dynamic_names.get(base, ())).difference(*taken)
+        return Node(id(schema), (*scope, base) if adds else scope)
 
     def schema(self, node: Node) -> Mapping[str, object]:
         """The schema object of a node."""
@@ -299,8 +304,10 @@ class References:
                     self._anchors.setdefault((base, anchor), schema)
                     if keyword == "$dynamicAnchor":
                         self._dynamic_anchors.setdefault((base, anchor), schema)
+                        self._dynamic_names.setdefault(base, set()).add(anchor)
             if schema.get("$recursiveAnchor") is True and draft == DRAFT2019:
                 self._recursive_anchors.setdefault(base, schema)
+                self._dynamic_names.setdefault(base, set()).add("")  # no anchor has an empty name
             if "$dynamicRef" in schema or "$recursiveRef" in schema:
                 self.dynamic = True
         return base
