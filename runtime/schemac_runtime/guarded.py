@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.masks import apply_operation
+from schemac_runtime.masks import apply_operation, or_mask, unpack
 from schemac_runtime.matcher import ENDED, Configurations, Matcher
 from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, tokens_operation
 from schemac_runtime.registers import (
@@ -384,14 +384,15 @@ class GuardedMatcher(Matcher):
 
     def _find_forbidden(self, out: Int32) -> Operation | None:
         """The step that takes away the tokens of a mask that guards forbid."""
-        certain: npt.NDArray[np.int64] | None = None
-        doubtful: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        for place in self._places:
-            mine, surely = self._suspects_at(place)
-            certain = surely if certain is None else np.intersect1d(certain, surely)
-            doubtful = np.union1d(doubtful, np.concatenate([mine, surely])) if len(self._places) > 1 else mine
-        assert certain is not None
-        doubtful = doubtful[out[doubtful >> 5].view(np.uint32) >> (doubtful & 31).astype(np.uint32) & 1 > 0]
+        suspects = [self._suspects_at(place) for place in self._places]
+        doubtful, certain = suspects[0]
+        if len(suspects) == 1:
+            doubtful = doubtful[out[doubtful >> 5].view(np.uint32) >> (doubtful & 31).astype(np.uint32) & 1 > 0]
+        else:  # what is beyond doubt at one place is so at all of them
+            allowed = unpack(out[: self.program.words], self.program.vocab_size)
+            doubtful = np.flatnonzero(allowed & ~self._beyond_doubt(suspects)).astype(np.int64)
+            for _, surely in suspects[1:]:
+                certain = np.intersect1d(certain, surely)
         stops = np.array(sorted(self.stop_ids), dtype=np.int64)
         gone = [certain[~np.isin(certain, stops)]]
         if self._at_end(self._now) and not self._ends(self._places):
@@ -404,6 +405,20 @@ class GuardedMatcher(Matcher):
             return None
         words, bits, _ = tokens_operation(tokens)
         return words, ~bits, True
+
+    def _beyond_doubt(
+        self, suspects: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+    ) -> npt.NDArray[np.bool_]:
+        """bool [V]: the tokens that some place allows and no guard could forbid there."""
+        found = np.zeros(self.program.vocab_size, dtype=np.bool_)
+        for (state, stack, _), (mine, surely) in zip(self._places, suspects, strict=True):
+            row = np.zeros(self.program.words, dtype=np.int32)
+            or_mask(row, stack.masks.get(state) or self._mask(state, stack))
+            allowed = unpack(row, self.program.vocab_size)
+            allowed[mine] = False
+            allowed[surely] = False
+            found |= allowed
+        return found
 
     def _refused(self, tokens: Sequence[int]) -> set[int]:
         """Those of some tokens that cannot be read here; what several of them begin with is read once."""
@@ -460,7 +475,8 @@ class GuardedMatcher(Matcher):
             levels.append((index, register, text, inside and self._tables.rest_of[state] < _MANY))
             inside = False
         doubtful, certain = self._suspects.at(levels, in_string=bool(self._tables.in_string[state]))
-        if any(level[1].seen and level[2] is not None for level in levels):
+        every = len(doubtful) == self.program.vocab_size  # sorting all of them takes milliseconds
+        if not every and any(level[1].seen and level[2] is not None for level in levels):
             doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
         return doubtful, certain
 

@@ -113,7 +113,7 @@ class Suspects:
             if len(self._known) < _REMEMBERED:
                 self._known[key] = found
         doubtful_ids, certain_ids = found
-        if levels:
+        if levels and len(doubtful_ids) < len(self.tables.token_start) - 1:
             index, register, text, _ = levels[0]
             if self.guards[index].kind == "members" and text:  # a key that has been seen may end here
                 ends = [self.tables.by_key_end.get(s[len(text) : -1], []) for s in register.seen if s.startswith(text)]

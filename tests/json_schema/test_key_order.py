@@ -9,15 +9,19 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
 from schemac.budget import Budget
+from schemac.codegen.linker import link
 from schemac.errors import EmptyLanguageError
 from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
 from schemac.ir.automaton import Automaton
 from schemac.ir.pipeline import lower
 from schemac.ir.recognizer import Places, Recognizer
+from schemac.vocabulary import Vocabulary
+from schemac_runtime.masks import unpack
 from tests.json_schema.test_against_jsonschema import KEYWORDS, POOL
 from tests.oracle.random_schemas import schema as random_schema
 
@@ -201,3 +205,45 @@ def is_json(text: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+PIECES = [
+    *(bytes((byte,)) for byte in range(256)),
+    *(b'"a', b'":', b'","', b'{"', b'"}', b'b"', b'ab"', b'{"a":', b',"k":', b'"b":1', b"null", b"true", b"1,", b"1}"),
+    *(b'1,"', b'"k":0,"', b'null,"', "é".encode(), b'":null}', b'"c":true,"k"', b'{"k":1,"a":', b'a":1,"a'),
+]
+STOP = len(PIECES)
+VOCABULARY = Vocabulary((*PIECES, None), special={"<end>": STOP}, stop_ids=(STOP,))
+
+
+@pytest.mark.parametrize("seed", range(200, 230))
+def test_masks(seed: int) -> None:
+    """Walks through the masks: each has a token, allows just what is accepted, and leads to valid texts."""
+    generator = random.Random(seed)
+    schema = object_schema(generator)
+    try:
+        automaton = compiled(schema, whitespace="compact")
+    except EmptyLanguageError:
+        return
+    program = link(automaton, VOCABULARY, Budget(seconds=60))
+    validator = Draft202012Validator(schema)
+    mask = np.zeros((1, program.words), dtype=np.int32)
+    for _ in range(5):
+        matcher, text = program.matcher(), b""
+        while True:
+            matcher.fill_bitmask(mask)
+            allowed = np.flatnonzero(unpack(mask, program.vocab_size)[0]).tolist()
+            assert allowed, (text, json.dumps(schema))
+            if len(text) % 4 == 0:
+                accepted = [token for token in range(program.vocab_size) if matcher.fork().accept(token)]
+                assert accepted == allowed, (text, json.dumps(schema))
+            if STOP in allowed:
+                pairs = json.loads(text, object_pairs_hook=list)
+                assert len(pairs) == len(dict(pairs))
+                assert validator.is_valid(json.loads(text)), (text, json.dumps(schema))
+                break
+            likely = [token for token in allowed if PIECES[token] in (b'"', b"}", b",", b":", b"]") or token >= 256]
+            token = generator.choice(likely if likely and generator.random() < 0.7 else allowed)
+            if len(text) > 60 or not matcher.accept(token):
+                break
+            text += PIECES[token]
