@@ -39,6 +39,13 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
     ({"items": {"not": {"uniqueItems": True}}}, {}, UnsupportedError, "#/items/not", "uniqueItems"),
     (
+        {"oneOf": [{"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}}, {"minItems": 3}]},
+        {},
+        UnsupportedError,
+        "#/oneOf/0/uniqueItems",
+        "uniqueItems",
+    ),
+    (
         {"patternProperties": {"^[ab]$": {"type": "null"}}, "minProperties": 2},
         {},
         UnsupportedError,

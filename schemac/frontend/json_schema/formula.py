@@ -101,6 +101,9 @@ class Formulas:
             current = pending.pop()
             if current in self._places:
                 return self._places[current]
+            denied = self._negations.get(current)  # what a `not`, or a branch that `oneOf` excludes, is about
+            if denied in self._places:
+                return self._places[denied]
             node = self.nodes[current]
             if node[0] == "not":
                 pending.append(node[1])
