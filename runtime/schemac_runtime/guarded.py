@@ -129,8 +129,6 @@ class GuardedMatcher(Matcher):
     def _quick(self, place: Place, token: int) -> Places | None:
         """The place after a token that ends and begins nothing; None where that is not so simple."""
         state, stack, registers = place
-        if self._suspects.repeats:
-            return None
         after = self._one_step(state, stack, token)
         if after is None:
             return None

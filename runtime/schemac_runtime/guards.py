@@ -38,7 +38,7 @@ class GuardTables:
         needed: int32 [N], the characters still to come at least before a counted string can end.
         in_string: uint8 [N], 1 where nothing can happen to a register before a quotation mark, but for counting.
         guards: (procedure, guard), ascending.
-        unit: int32 [len(guards)], tokens for one more character, item, key or repetition.
+        unit: int32 [len(guards)], tokens for one more character, item or key.
         token_start: int32 [V + 1]; token_bytes: uint8: the bytes of token t are ``token_start[t]..token_start[t + 1]``;
             none for tokens that add nothing to a text.
         label_token: int32 [labels], the special tokens that the last symbols stand for, or -1.

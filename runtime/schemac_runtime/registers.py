@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-NEXT, KEY, COUNT = ACTIONS = ("next", "key", "count")
-KINDS = ("characters", "items", "members", "repeats")
+NEXT, KEY = ACTIONS = ("next", "key")
+KINDS = ("characters", "items", "members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,10 @@ class Guard:
         items        what follows `[`, with the closing bracket; "next" after each comma of this array
         members      what follows `{`, with the closing brace; "key" after the closing quotation mark of each key of
                      this object, "next" after each of its commas
-        repeats      "count" after the first byte of each repetition
 
     Attributes:
         kind: as above.
-        low, high: how many characters, items, keys or repetitions there are at the end; None for no bound.
+        low, high: how many characters, items or keys there are at the end; None for no bound.
         distinct: no two items, or keys, have the same value.
     """
 
@@ -45,7 +44,7 @@ class Register(NamedTuple):
     """The value of a register.
 
     Attributes:
-        number: characters, items, keys or repetitions so far. An item counts at the comma behind it.
+        number: characters, items or keys so far. An item counts at the comma behind it.
         mode: of "characters", where in an escape the text stands, see `_MODES`.
         start: where in the whole text, in bytes, the item or key begins that is being read; -1 for none.
         seen: the items or keys so far, see `canonical_value`, if they must be distinct.
@@ -123,9 +122,7 @@ def acted(guard: Guard, register: Register, action: str, text: bytes | bytearray
             return None
         return register._replace(start=position)
     count = register.number + 1
-    if action == COUNT:
-        register = Register(count)
-    elif action == KEY:
+    if action == KEY:
         added = _remembered(guard, register, text, register.start, position)
         if added is None:
             return None

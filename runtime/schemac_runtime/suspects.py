@@ -40,7 +40,6 @@ class Suspects:
         needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
         closed: by guard, whether its keys are finitely many somewhere.
-        repeats: whether there are counted repetitions besides JSON.
         entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
     """
 
@@ -52,7 +51,6 @@ class Suspects:
     needed: tuple[int, ...]
     characters: memoryview
     closed: tuple[bool, ...]
-    repeats: bool
     entering: Bool | None
     _narrowing: dict[int, Ids] = field(default_factory=dict, repr=False)
     _known: dict[object, tuple[Ids, Ids]] = field(default_factory=dict, repr=False)
@@ -78,16 +76,9 @@ class Suspects:
                 tuple(needed),
                 tables.characters.data,
                 tuple(closed),
-                any(guard.kind == "repeats" for guard in guards),
                 _entering(tables, guards),
             )
         return found
-
-    @property
-    def entering_surely(self) -> Bool:
-        """bool [V]: `entering`, as far as guards of JSON values go."""
-        found = _entering(self.tables, [guard for guard in self.guards if guard.kind != "repeats"])
-        return np.zeros(len(self.tables.token_start) - 1, dtype=np.bool_) if found is None else found
 
     def near(self, index: int, number: int) -> int:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
@@ -148,11 +139,9 @@ class Suspects:
             elif guard.kind == "items":
                 mine = self._items(guard, register)
                 leaving = t.having(0x5D) > 0
-            elif guard.kind == "members":
+            else:
                 mine = self._members(index, register, text)
                 leaving = t.having(0x7D) > 0
-            else:
-                mine, leaving = np.ones_like(doubtful), np.ones_like(doubtful)
             if few and register.seen:
                 mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching
@@ -249,12 +238,10 @@ def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
                 found |= opens & (commas >= guard.high)
             if guard.distinct:
                 found |= opens & (commas > 0)
-        elif guard.kind == "members":
+        else:
             found |= t.whole_keys
             if guard.low:
                 found |= (t.having(0x7B) > 0) & (t.having(0x7D) > 0)
-        else:
-            found[:] = True
     return found if found.any() else None
 
 

@@ -60,7 +60,8 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         edges = edges.chosen(live_outcomes(automaton, vocabulary, relations, edges, token_class))
     guards = guard_tables(automaton, vocabulary, budget) if automaton.guards else None
     # Of tokens that could break a guard at once, the way to an end makes no use.
-    counted = token_class if guards is None else token_class[~Suspects.of(guards).entering_surely]
+    hasty = None if guards is None else Suspects.of(guards).entering
+    counted = token_class if hasty is None else token_class[~hasty]
     distance, reach, unit = distances(automaton, frames, defaults, edges, counted)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)

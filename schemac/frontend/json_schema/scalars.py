@@ -11,7 +11,8 @@ from schemac.frontend.json_schema.formats import format_complement, format_langu
 from schemac.frontend.json_schema.formula import Atom, Formulas
 from schemac.frontend.json_schema.numbers import NumberSet
 from schemac.frontend.json_schema.strings import ALL_STRINGS, NO_STRINGS, StringSet
-from schemac.frontend.regex import regex_language
+from schemac.frontend.regex import lower, parse
+from schemac.frontend.regex.counted import counted
 from schemac.ir.dfa import CODE_POINTS, Dfa, intersect_all, union_all
 
 
@@ -92,7 +93,7 @@ class StringAlgebra(SetAlgebra[StringSet]):
         if kind == "words":
             return StringSet(Dfa.literals(arguments[0], CODE_POINTS, budget=self._budget))
         if kind == "pattern":
-            return StringSet(self._pattern(arguments[0], place))
+            return self._pattern(arguments[0], place)
         if kind == "strings":
             return arguments[0]  # type: ignore[no-any-return]
         language = format_language(arguments[0], arguments[1], self._budget)
@@ -101,8 +102,12 @@ class StringAlgebra(SetAlgebra[StringSet]):
         assert others is not None
         return StringSet.between(language, others.complement(budget=self._budget))
 
-    def _pattern(self, pattern: str, place: str | None) -> Dfa:
-        return regex_language(pattern, dialect="ecma", search=True, budget=self._budget, place=place or "")
+    def _pattern(self, pattern: str, place: str | None) -> StringSet:
+        node = parse(pattern, dialect="ecma", place=place or "")
+        bounded = counted(node)
+        tree, low, high = bounded or (node, 0, None)
+        base = lower(tree, search=True, budget=self._budget, place=place or "")
+        return StringSet.of(base, low, high, self._budget) if bounded else StringSet(base)
 
     def both(self, one: StringSet, other: StringSet) -> StringSet:
         """The strings in both."""
@@ -150,7 +155,7 @@ class StringAlgebra(SetAlgebra[StringSet]):
         if found is not None:
             return found
         if keyset[0] == "pattern":
-            found = self._pattern(keyset[1], None)
+            found = self._pattern(keyset[1], None).language(self._budget)
         elif keyset[0] == "failing":
             # All that does not certainly satisfy the formula: keys that are forbidden, see `Residuals` for the dual.
             found = strings(keyset[1]).language(self._budget).complement(budget=self._budget)
