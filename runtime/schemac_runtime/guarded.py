@@ -16,61 +16,41 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
+from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, Registers, chain
 from schemac_runtime.masks import apply_operation, or_mask, unpack
 from schemac_runtime.matcher import ENDED, Configurations, Matcher
 from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, tokens_operation
 from schemac_runtime.registers import (
-    Guard,
     Register,
-    acted,
-    canonical_value,
-    character,
-    may_close,
-    opened,
     plain_characters,
 )
 from schemac_runtime.stacks import Stack
 from schemac_runtime.suspects import FAR, Level, Suspects
 
-#: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
-Registers = tuple[int, Register, "Registers"] | None
-#: A configuration with its registers. Its stack is one stack, never a set of several.
-Place = tuple[int, Stack, Registers]
-Places = tuple[Place, ...]
-#: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
-_MANY = (1 << 31) - 1
-#: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
-_TEXTS = 16
-#: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
-_TRIED = 50_000
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
 _TRIED_TOKENS = 2_000
 #: Masks remembered by a matcher, by circumstances.
 _REMEMBERED = 4_096
-_SPACES = b" \t\n\r"
-_DELIMITERS = b" \t\n\r,]"
 
 
 class GuardedMatcher(Matcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_forbidden", "_guards", "_last", "_places", "_places_history", "_suspects", "_tables", "_text")
+    __slots__ = ("_follower", "_forbidden", "_last", "_places", "_places_history", "_suspects")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
         assert program.guards is not None
-        self._tables = program.guards
-        self._guards: list[Guard] = [guard for _, guard in program.guards.guards]
         self._suspects = Suspects.of(program.guards)
         self._begin()
 
     def _begin(self) -> None:
-        self._text = bytearray()
+        assert self.program.guards is not None
+        self._follower = Follower(self.program, self.program.guards, self._pool)
         self._forbidden: dict[object, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
         self._places_history: list[tuple[Places, int]] = []
-        state = int(self._tables.entry[0])
-        self._go_to(self._settled_places([(state, self._pool.bottom, None)], 0))
+        self._go_to(self._follower.start())
 
     def _go_to(self, places: Places) -> None:
         """Stand at some places; the tables follow."""
@@ -90,7 +70,7 @@ class GuardedMatcher(Matcher):
     def accept(self, token: int) -> bool:
         """Read one token, see `Matcher.accept`."""
         token = index_of(token)
-        length = len(self._text)
+        length = len(self._follower.text)
         after = self._after_token(self._places, token)
         if after is None:
             return False
@@ -106,23 +86,23 @@ class GuardedMatcher(Matcher):
         """The places after a token, () after one that ends the text; None, and the text unchanged, if it is refused."""
         if not 0 <= token < self.program.vocab_size or self._now is ENDED or not places:
             return None
-        if token in self.stop_ids and self._ends(places):
+        if token in self.stop_ids and self._follower.ends(places):
             return ()
-        length = len(self._text)
-        tables = self._tables
+        length = len(self._follower.text)
+        tables = self._follower.tables
         piece, symbols = tables.piece(token)
         if not piece:
             symbol = tables.label_symbol.get(token)
-            after = () if symbol is None else self._read(places, b"\0", (symbol,), length - 1)
+            after = () if symbol is None else self._follower.read(places, b"\0", (symbol,), length - 1)
             return after or None
-        self._text += piece
+        self._follower.text += piece
         if len(places) == 1 and (tables.plain[token] or (tables.in_string_of[places[0][0]] and tables.unquoted[token])):
             quick = self._quick(places[0], token)
             if quick is not None:
                 return quick
-        after = self._read(places, piece, symbols, length)
+        after = self._follower.read(places, piece, symbols, length)
         if not after:
-            del self._text[length:]
+            del self._follower.text[length:]
             return None
         return after
 
@@ -132,193 +112,19 @@ class GuardedMatcher(Matcher):
         after = self._one_step(state, stack, token)
         if after is None:
             return None
-        if registers is not None and self._tables.guard_of[state] >= 0:
+        if registers is not None and self._follower.tables.guard_of[state] >= 0:
             index, register, below = registers
-            guard = self._guards[index]
+            guard = self._follower.guards[index]
             if guard.kind == "characters":
                 if register.mode:
                     return None
                 counted = plain_characters(guard, register, self._suspects.characters[token])
-                changed = self._within(guard, counted, after[0])
+                changed = self._follower.within(guard, counted, after[0])
                 if changed is None:
                     return None
                 registers = (index, changed, below)
         reached: Place = (after[0], after[1], registers)
-        return (reached,) if self._alive(reached) else None
-
-    def _read(self, places: Places, piece: bytes, symbols: Sequence[int], position: int) -> Places:
-        """The places after some bytes of the text, which `position` bytes come before."""
-        current: Sequence[Place] = places
-        for byte, symbol in zip(piece, symbols, strict=True):
-            current = self._step_byte(current, byte, symbol, position)
-            if not current:
-                return ()
-            position += 1
-        return self._rested(current, position)
-
-    def _rested(self, places: Sequence[Place], position: int) -> Places:
-        """The places where a token may end."""
-        return tuple(place for place in self._settled_places(places, position) if self._alive(place))
-
-    def _step_byte(self, places: Sequence[Place], byte: int, symbol: int, position: int) -> Sequence[Place]:
-        """The places right after one byte, not settled."""
-        tables = self._tables
-        flat, width, guard_of, special = tables.flat, tables.symbols, tables.guard_of, tables.special
-        after: list[Place] = []
-        pending = list(places)
-        for state, stack, registers in pending:  # grows while we walk it
-            key = state * width + symbol
-            target = flat[key]
-            if target >= 0:
-                if guard_of[state] < 0:
-                    after.append((target, stack, registers))
-                else:
-                    changed = self._changed(registers, tables.acts.get(key), byte, target, position + 1)
-                    if changed is not None:
-                        after.append((target, stack, changed))
-            if special[state]:
-                pending += self._without_reading(state, stack, registers, position)
-        return after if len(after) < 2 else list(dict.fromkeys(after))
-
-    def _without_reading(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
-        """Where a frame returns to, and what it calls."""
-        places: list[Place] = []
-        if self.program.accepting[state] and not stack.empty:
-            places = self._returned(state, stack, registers, position)
-        for entry, guard, ret in self._tables.calls.get(state, ()):
-            below = stack if self.program.returns_only[ret] else self._pool.push(stack, ret)
-            places.append((entry, below, self._entered(guard, registers, position)))
-        return places
-
-    def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
-        return registers if guard < 0 else (guard, opened(self._guards[guard], position), registers)
-
-    def _changed(self, registers: Registers, action: str | None, byte: int, target: int, position: int) -> Registers:
-        """The registers after a byte that leads to `target` in the innermost guarded frame; None if it is forbidden."""
-        assert registers is not None
-        index, register, below = registers
-        guard = self._guards[index]
-        changed: Register | None = register
-        if guard.kind == "characters":
-            changed = self._within(guard, character(guard, register, byte), target)
-        elif action is not None:
-            changed = acted(guard, register, action, self._text, position)
-        return None if changed is None else (index, changed, below)
-
-    def _within(self, guard: Guard, register: Register | None, state: int) -> Register | None:
-        """The register, unless the string could not end in time from a state."""
-        if register is None or guard.high is None or register.number + self._tables.needed_of[state] <= guard.high:
-            return register
-        return None
-
-    def _returned(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
-        """Where the text goes on if the frame ends here."""
-        if registers is not None and self._tables.guard_of[state] >= 0:
-            index, register, registers = registers
-            if not may_close(self._guards[index], register, self._text, position):
-                return []
-        if stack.empty:  # the text ends too
-            return [(state, stack, None)]
-        return [(ret, parent, registers) for ret, parent in stack.tops]
-
-    def _settled_places(self, places: Sequence[Place], position: int) -> Places:
-        """As `_settled`, with registers: return where there is nothing else to do, enter where there is only a call."""
-        program = self.program
-        settled: dict[Place, None] = {}
-        pending = list(reversed(places))
-        while pending:
-            state, stack, registers = place = pending.pop()
-            if program.returns_only[state]:
-                returned = self._returned(*place, position)
-                if stack.empty:
-                    settled.update(dict.fromkeys(returned))
-                else:
-                    pending += returned
-            elif program.enter_state[state] >= 0:
-                entry = program.enter_state[state]
-                entered = self._entered(self._tables.guard_of[entry], registers, position)
-                pending.append((entry, self._pool.push(stack, program.enter_return[state]), entered))
-            else:
-                settled[place] = None
-        return tuple(settled)
-
-    def _ends(self, places: Places) -> bool:
-        """Whether the text may end at one of the places."""
-        pending = [place for place in places if self.program.accepting[place[0]]]
-        for place in pending:  # grows while we walk it
-            returned = self._returned(*place, len(self._text))
-            if place[1].empty:
-                if returned:
-                    return True
-            else:
-                pending += [after for after in returned if self.program.accepting[after[0]]]
-        return False
-
-    # -- what is left for items and keys -------------------------------------------------------------------------
-
-    def _alive(self, place: Place) -> bool:
-        """Whether every item and key that is being read can still become one that has not been seen."""
-        state, stack, registers = place
-        tables = self._tables
-        many = 1
-        here, below = state, stack
-        depth = 0
-        while registers is not None and many < _MANY:
-            while tables.guard_of[here] < 0:  # the frames within the guarded one
-                many = min(many * tables.whole_of[here], _MANY)
-                here, below = below.ret, below.parent or below
-            index, register, registers = registers
-            if register.start >= 0 and register.seen and self._guards[index].distinct:
-                texts = min(many * tables.rest_of[here], _MANY)
-                if texts <= _TEXTS * (len(register.seen) + 1) and not self._completes(place, depth):
-                    return False
-            many = min(many * tables.whole_of[here], _MANY)
-            here, below = below.ret, below.parent or below
-            depth += 1
-        return True
-
-    def _completes(self, place: Place, depth: int) -> bool:
-        """Whether some text ends the item or key of the register at that depth, and is let through."""
-
-        def done(after: Place) -> bool:
-            mine = _chain(after[2])
-            return len(mine) < len(before) - depth or mine[len(mine) - len(before) + depth][1].start != start
-
-        before = _chain(place[2])
-        start = before[depth][1].start
-        length = len(self._text)
-        if not depth and all(byte in _DELIMITERS for byte in self._readable(place, length)):  # it is whole already
-            text = bytes(self._text[start:]).strip(_SPACES)
-            if text and self._guards[before[0][0]].kind == "items":
-                return canonical_value(text) not in before[0][1].seen
-        pending: list[tuple[Place, bytes]] = [(place, b"")]
-        tried = 0
-        try:
-            while pending and tried < _TRIED:
-                here, text = pending.pop()
-                for byte in self._readable(here, length + len(text)):
-                    self._text[length:] = text + bytes((byte,))
-                    tried += 1
-                    position = length + len(text)
-                    step = self._step_byte((here,), byte, int(self._tables.byte_class[byte]), position)
-                    for after in self._settled_places(step, position + 1):
-                        if done(after):
-                            return True
-                        if byte not in _SPACES or after[:2] != here[:2]:
-                            pending.append((after, text + bytes((byte,))))
-        finally:
-            del self._text[length:]
-        return bool(pending)
-
-    def _readable(self, place: Place, position: int) -> list[int]:
-        """The bytes that the automaton can read at a place."""
-        bytes_of = self._tables.bytes_of
-        found: dict[int, None] = {}
-        pending = [place]
-        for state, stack, registers in pending:  # grows while we walk it
-            found.update(dict.fromkeys(bytes_of(state)))
-            pending += self._without_reading(state, stack, registers, position)
-        return list(found)
+        return (reached,) if self._follower.alive(reached) else None
 
     # -- masks ---------------------------------------------------------------------------------------------------
 
@@ -345,11 +151,11 @@ class GuardedMatcher(Matcher):
         state, stack, registers = place
         if registers is None:
             return state, stack, ()
-        quiet = self._suspects.no_pairs and bool(self._tables.in_string_of[state])
+        quiet = self._suspects.no_pairs and bool(self._follower.tables.in_string_of[state])
         if registers[2] is None:
             return state, stack, (self._circumstance(registers[0], registers[1], quiet, state),)
         parts: list[object] = []
-        for index, register in _chain(registers):
+        for index, register in chain(registers):
             parts.append(self._circumstance(index, register, quiet, state))
             quiet = quiet and register.start < 0  # what is being read farther out may be as good as read
         return state, stack, tuple(parts)
@@ -361,7 +167,7 @@ class GuardedMatcher(Matcher):
             quiet: within a string, where nothing but a quotation mark matters, and whatever follows that in one token
                 is no whole string.
         """
-        guard = self._guards[index]
+        guard = self._follower.guards[index]
         number = self._suspects.near(index, register.number)
         if guard.kind == "characters":
             return number if number == FAR else (number, register.mode)
@@ -372,7 +178,7 @@ class GuardedMatcher(Matcher):
             return FAR if quiet else (number,)
         if register.start < 0:
             return FAR if quiet and not self._suspects.closed[index] else (number, register.seen)
-        text = bytes(self._text[register.start :]).lstrip(_SPACES)
+        text = bytes(self._follower.text[register.start :]).lstrip(SPACES)
         if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
             if quiet and not self._suspects.narrows(self.program, state):
                 return FAR
@@ -393,7 +199,7 @@ class GuardedMatcher(Matcher):
                 certain = np.intersect1d(certain, surely)
         stops = np.array(sorted(self.stop_ids), dtype=np.int64)
         gone = [certain[~np.isin(certain, stops)]]
-        if self._at_end(self._now) and not self._ends(self._places):
+        if self._at_end(self._now) and not self._follower.ends(self._places):
             gone.append(stops)
         groups = self._alike(doubtful[~np.isin(doubtful, stops)])
         refused = self._refused([token for token, _ in groups])
@@ -420,7 +226,7 @@ class GuardedMatcher(Matcher):
 
     def _refused(self, tokens: Sequence[int]) -> set[int]:
         """Those of some tokens that cannot be read here; what several of them begin with is read once."""
-        tables, length = self._tables, len(self._text)
+        tables, length = self._follower.tables, len(self._follower.text)
         pieces = sorted((tables.piece(token)[0], token) for token in tokens)
         refused: set[int] = set()
         trail: list[Sequence[Place]] = [self._places]  # after each byte of the piece before
@@ -434,15 +240,15 @@ class GuardedMatcher(Matcher):
             while shared < len(before) and shared < len(piece) and before[shared] == piece[shared]:
                 shared += 1
             del trail[shared + 1 :]
-            self._text[length:] = piece
+            self._follower.text[length:] = piece
             for position in range(len(trail) - 1, len(piece)):
                 symbol = int(tables.byte_class[piece[position]])
                 places = trail[-1]
-                trail.append(self._step_byte(places, piece[position], symbol, length + position) if places else ())
+                trail.append(self._follower.step(places, piece[position], symbol, length + position) if places else ())
             before = piece
-            if not trail[-1] or not self._rested(trail[-1], length + len(piece)):
+            if not trail[-1] or not self._follower.rested(trail[-1], length + len(piece)):
                 refused.add(token)
-        del self._text[length:]
+        del self._follower.text[length:]
         return refused
 
     def _alike(self, tokens: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
@@ -451,13 +257,13 @@ class GuardedMatcher(Matcher):
         same = np.zeros(len(tokens), dtype=np.bool_)
         if len(self._places) == 1 and registers is not None and not registers[1].mode:
             state = self._places[0][0]
-            if self._tables.guard_of[state] >= 0 and self._guards[registers[0]].kind == "characters":
-                same = ~self._tables.quoted[tokens]
+            if self._follower.tables.guard_of[state] >= 0 and self._follower.guards[registers[0]].kind == "characters":
+                same = ~self._follower.tables.quoted[tokens]
         found = [(int(token), np.array([token])) for token in tokens[~same]]
         tokens = tokens[same]
         if not len(tokens):
             return found
-        key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + self._tables.characters[tokens]
+        key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + self._follower.tables.characters[tokens]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         order = np.argsort(inverse.reshape(-1), kind="stable")
         groups = np.split(tokens[order], np.searchsorted(inverse.reshape(-1)[order], np.arange(1, len(first))))
@@ -467,12 +273,12 @@ class GuardedMatcher(Matcher):
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
         levels: list[Level] = []
-        inside = self._tables.guard_of[state] >= 0
-        for index, register in _chain(registers):
-            text = bytes(self._text[register.start :]).lstrip(_SPACES) if register.start >= 0 else None
-            levels.append((index, register, text, inside and self._tables.rest_of[state] < _MANY))
+        inside = self._follower.tables.guard_of[state] >= 0
+        for index, register in chain(registers):
+            text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
+            levels.append((index, register, text, inside and self._follower.tables.rest_of[state] < MANY))
             inside = False
-        doubtful, certain = self._suspects.at(levels, in_string=bool(self._tables.in_string[state]))
+        doubtful, certain = self._suspects.at(levels, in_string=bool(self._follower.tables.in_string[state]))
         every = len(doubtful) == self.program.vocab_size  # sorting all of them takes milliseconds
         if not every and any(level[1].seen and level[2] is not None for level in levels):
             doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
@@ -493,7 +299,7 @@ class GuardedMatcher(Matcher):
         total = 0
         while registers is not None:
             index, register, registers = registers
-            total += min(register.number, self._guards[index].low) * self._tables.unit_of[index]
+            total += min(register.number, self._follower.guards[index].low) * self._follower.tables.unit_of[index]
         return total
 
     def _keep_within(self, out: Int32, budget: int) -> None:
@@ -513,11 +319,11 @@ class GuardedMatcher(Matcher):
         keep = fits[token_class] & allowed
         best, least = -1, UNREACHABLE * 2
         rest = np.flatnonzero(allowed & ~keep)
-        lengths = np.diff(self._tables.token_start)[rest]
+        lengths = np.diff(self._follower.tables.token_start)[rest]
         for token in rest[np.argsort(lengths, kind="stable")[:_TRIED_TOKENS]].tolist():
-            length = len(self._text)
+            length = len(self._follower.text)
             after = self._after_token(self._places, token)
-            del self._text[length:]
+            del self._follower.text[length:]
             if after is None:
                 continue
             needs = min(map(self._needed, after), default=-1)
@@ -530,7 +336,7 @@ class GuardedMatcher(Matcher):
         bits = np.packbits(keep, bitorder="little")
         packed[: len(bits)] = bits
         out[: program.words] = packed.view(np.int32)
-        if self._ends(self._places):
+        if self._follower.ends(self._places):
             apply_operation(out, self._stop)
 
     def _fits(self, place: Place, symbol_class: int, left: int) -> bool:
@@ -547,13 +353,13 @@ class GuardedMatcher(Matcher):
 
     def validate(self, tokens: Iterable[int]) -> int:
         """How many of the given tokens could be accepted in a row. Changes nothing."""
-        count, places, length = 0, self._places, len(self._text)
+        count, places, length = 0, self._places, len(self._follower.text)
         for token in tokens:
             after = self._after_token(places, index_of(token))
             if after is None:
                 break
             places, count = after, count + 1
-        del self._text[length:]
+        del self._follower.text[length:]
         return count
 
     def rollback(self, count: int) -> None:
@@ -562,7 +368,7 @@ class GuardedMatcher(Matcher):
         if count:
             self._places, length = self._places_history[-count]
             del self._places_history[-count:]
-            del self._text[length:]
+            del self._follower.text[length:]
 
     def reset(self) -> None:
         """Back to the start of a text."""
@@ -573,26 +379,16 @@ class GuardedMatcher(Matcher):
         """An independent matcher at the same place, history included."""
         other = super().fork()
         assert isinstance(other, GuardedMatcher)
-        other._tables, other._guards, other._suspects = self._tables, self._guards, self._suspects
+        other._follower, other._suspects = self._follower.copy(), self._suspects
         other._forbidden, other._last = self._forbidden, self._last
         other._places, other._places_history = self._places, list(self._places_history)
-        other._text = bytearray(self._text)
         return other
 
     def is_complete(self) -> bool:
         """Whether the text so far is a whole one (it may also go on)."""
-        return self._now is ENDED or self._ends(self._places)
+        return self._now is ENDED or self._follower.ends(self._places)
 
     @property
     def configurations(self) -> int:
         """In how many places at once the text may stand."""
         return len(self._places)
-
-
-def _chain(registers: Registers) -> list[tuple[int, Register]]:
-    """Registers as a list, innermost first."""
-    found: list[tuple[int, Register]] = []
-    while registers is not None:
-        index, register, registers = registers
-        found.append((index, register))
-    return found

@@ -1,0 +1,238 @@
+"""Following a text byte by byte, with the registers of the guarded frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemac_runtime.guards import GuardTables
+from schemac_runtime.program import Program
+from schemac_runtime.registers import Guard, Register, acted, canonical_value, character, may_close, opened
+from schemac_runtime.stacks import Stack, StackPool
+
+#: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
+Registers = tuple[int, Register, "Registers"] | None
+#: A configuration with its registers. Its stack is one stack, never a set of several.
+Place = tuple[int, Stack, Registers]
+Places = tuple[Place, ...]
+#: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
+MANY = (1 << 31) - 1
+#: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
+_TEXTS = 16
+#: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
+_TRIED = 50_000
+SPACES = b" \t\n\r"
+_DELIMITERS = b" \t\n\r,]"
+
+
+class Follower:
+    """The text that has been read, and the steps that can be taken from it.
+
+    Attributes:
+        program: what is followed.
+        tables: its guards.
+        guards: in their order.
+        pool: makes the stacks.
+        text: all bytes so far; `position` counts in it. A step reads bytes that stand there already.
+    """
+
+    __slots__ = ("guards", "pool", "program", "tables", "text")
+
+    def __init__(self, program: Program, tables: GuardTables, pool: StackPool) -> None:
+        self.program = program
+        self.tables = tables
+        self.guards: list[Guard] = [guard for _, guard in tables.guards]
+        self.pool = pool
+        self.text = bytearray()
+
+    def start(self) -> Places:
+        """Where every text starts."""
+        return self.settled([(int(self.tables.entry[0]), self.pool.bottom, None)], 0)
+
+    def copy(self) -> Follower:
+        """One with the same text, which goes its own way from here."""
+        other = Follower(self.program, self.tables, self.pool)
+        other.text = bytearray(self.text)
+        return other
+
+    def read(self, places: Places, piece: bytes, symbols: Sequence[int], position: int) -> Places:
+        """The places after some bytes of the text, which `position` bytes come before."""
+        current: Sequence[Place] = places
+        for byte, symbol in zip(piece, symbols, strict=True):
+            current = self.step(current, byte, symbol, position)
+            if not current:
+                return ()
+            position += 1
+        return self.rested(current, position)
+
+    def rested(self, places: Sequence[Place], position: int) -> Places:
+        """The places where a token may end."""
+        return tuple(place for place in self.settled(places, position) if self.alive(place))
+
+    def step(self, places: Sequence[Place], byte: int, symbol: int, position: int) -> Sequence[Place]:
+        """The places right after one byte, not settled."""
+        tables = self.tables
+        flat, width, guard_of, special = tables.flat, tables.symbols, tables.guard_of, tables.special
+        after: list[Place] = []
+        pending = list(places)
+        for state, stack, registers in pending:  # grows while we walk it
+            key = state * width + symbol
+            target = flat[key]
+            if target >= 0:
+                if guard_of[state] < 0:
+                    after.append((target, stack, registers))
+                else:
+                    changed = self._changed(registers, tables.acts.get(key), byte, target, position + 1)
+                    if changed is not None:
+                        after.append((target, stack, changed))
+            if special[state]:
+                pending += self._without_reading(state, stack, registers, position)
+        return after if len(after) < 2 else list(dict.fromkeys(after))
+
+    def _without_reading(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
+        """Where a frame returns to, and what it calls."""
+        places: list[Place] = []
+        if self.program.accepting[state] and not stack.empty:
+            places = self._returned(state, stack, registers, position)
+        for entry, guard, ret in self.tables.calls.get(state, ()):
+            below = stack if self.program.returns_only[ret] else self.pool.push(stack, ret)
+            places.append((entry, below, self._entered(guard, registers, position)))
+        return places
+
+    def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
+        return registers if guard < 0 else (guard, opened(self.guards[guard], position), registers)
+
+    def _changed(self, registers: Registers, action: str | None, byte: int, target: int, position: int) -> Registers:
+        """The registers after a byte that leads to `target` in the innermost guarded frame; None if it is forbidden."""
+        assert registers is not None
+        index, register, below = registers
+        guard = self.guards[index]
+        changed: Register | None = register
+        if guard.kind == "characters":
+            changed = self.within(guard, character(guard, register, byte), target)
+        elif action is not None:
+            changed = acted(guard, register, action, self.text, position)
+        return None if changed is None else (index, changed, below)
+
+    def within(self, guard: Guard, register: Register | None, state: int) -> Register | None:
+        """The register, unless the string could not end in time from a state."""
+        if register is None or guard.high is None or register.number + self.tables.needed_of[state] <= guard.high:
+            return register
+        return None
+
+    def _returned(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
+        """Where the text goes on if the frame ends here."""
+        if registers is not None and self.tables.guard_of[state] >= 0:
+            index, register, registers = registers
+            if not may_close(self.guards[index], register, self.text, position):
+                return []
+        if stack.empty:  # the text ends too
+            return [(state, stack, None)]
+        return [(ret, parent, registers) for ret, parent in stack.tops]
+
+    def settled(self, places: Sequence[Place], position: int) -> Places:
+        """As `_settled`, with registers: return where there is nothing else to do, enter where there is only a call."""
+        program = self.program
+        settled: dict[Place, None] = {}
+        pending = list(reversed(places))
+        while pending:
+            state, stack, registers = place = pending.pop()
+            if program.returns_only[state]:
+                returned = self._returned(*place, position)
+                if stack.empty:
+                    settled.update(dict.fromkeys(returned))
+                else:
+                    pending += returned
+            elif program.enter_state[state] >= 0:
+                entry = program.enter_state[state]
+                entered = self._entered(self.tables.guard_of[entry], registers, position)
+                pending.append((entry, self.pool.push(stack, program.enter_return[state]), entered))
+            else:
+                settled[place] = None
+        return tuple(settled)
+
+    def ends(self, places: Places) -> bool:
+        """Whether the text may end at one of the places."""
+        pending = [place for place in places if self.program.accepting[place[0]]]
+        for place in pending:  # grows while we walk it
+            returned = self._returned(*place, len(self.text))
+            if place[1].empty:
+                if returned:
+                    return True
+            else:
+                pending += [after for after in returned if self.program.accepting[after[0]]]
+        return False
+
+    # -- what is left for items and keys -------------------------------------------------------------------------
+
+    def alive(self, place: Place) -> bool:
+        """Whether every item and key that is being read can still become one that has not been seen."""
+        state, stack, registers = place
+        tables = self.tables
+        many = 1
+        here, below = state, stack
+        depth = 0
+        while registers is not None and many < MANY:
+            while tables.guard_of[here] < 0:  # the frames within the guarded one
+                many = min(many * tables.whole_of[here], MANY)
+                here, below = below.ret, below.parent or below
+            index, register, registers = registers
+            if register.start >= 0 and register.seen and self.guards[index].distinct:
+                texts = min(many * tables.rest_of[here], MANY)
+                if texts <= _TEXTS * (len(register.seen) + 1) and not self._completes(place, depth):
+                    return False
+            many = min(many * tables.whole_of[here], MANY)
+            here, below = below.ret, below.parent or below
+            depth += 1
+        return True
+
+    def _completes(self, place: Place, depth: int) -> bool:
+        """Whether some text ends the item or key of the register at that depth, and is let through."""
+
+        def done(after: Place) -> bool:
+            mine = chain(after[2])
+            return len(mine) < len(before) - depth or mine[len(mine) - len(before) + depth][1].start != start
+
+        before = chain(place[2])
+        start = before[depth][1].start
+        length = len(self.text)
+        if not depth and all(byte in _DELIMITERS for byte in self._readable(place, length)):  # it is whole already
+            text = bytes(self.text[start:]).strip(SPACES)
+            if text and self.guards[before[0][0]].kind == "items":
+                return canonical_value(text) not in before[0][1].seen
+        pending: list[tuple[Place, bytes]] = [(place, b"")]
+        tried = 0
+        try:
+            while pending and tried < _TRIED:
+                here, text = pending.pop()
+                for byte in self._readable(here, length + len(text)):
+                    self.text[length:] = text + bytes((byte,))
+                    tried += 1
+                    position = length + len(text)
+                    step = self.step((here,), byte, int(self.tables.byte_class[byte]), position)
+                    for after in self.settled(step, position + 1):
+                        if done(after):
+                            return True
+                        if byte not in SPACES or after[:2] != here[:2]:
+                            pending.append((after, text + bytes((byte,))))
+        finally:
+            del self.text[length:]
+        return bool(pending)
+
+    def _readable(self, place: Place, position: int) -> list[int]:
+        """The bytes that the automaton can read at a place."""
+        bytes_of = self.tables.bytes_of
+        found: dict[int, None] = {}
+        pending = [place]
+        for state, stack, registers in pending:  # grows while we walk it
+            found.update(dict.fromkeys(bytes_of(state)))
+            pending += self._without_reading(state, stack, registers, position)
+        return list(found)
+
+
+def chain(registers: Registers) -> list[tuple[int, Register]]:
+    """Registers as a list, innermost first."""
+    found: list[tuple[int, Register]] = []
+    while registers is not None:
+        index, register, registers = registers
+        found.append((index, register))
+    return found
