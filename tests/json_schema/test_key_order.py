@@ -156,14 +156,14 @@ def test_with_two_others(name: str) -> None:
     assert disagreements({"anyOf": [{"allOf": [KEYWORDS[name], one]}, {"not": {"anyOf": [one, other]}}]}) == []
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_random_schema(seed: int) -> None:
     """Random schemas, three levels deep."""
     schema = random_schema(random.Random(seed))
     assert disagreements(schema) == [], json.dumps(schema)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(50))
 def test_random_objects(seed: int) -> None:
     """Objects whose keywords depend on each other."""
     generator = random.Random(seed)
@@ -171,7 +171,7 @@ def test_random_objects(seed: int) -> None:
     assert disagreements(schema, objects(generator, 150), seed) == [], json.dumps(schema)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_no_key_comes_twice_and_no_walk_gets_stuck(seed: int) -> None:
     """Walks in which every byte is random: behind each value the object can be finished."""
     generator = random.Random(seed)
@@ -216,7 +216,7 @@ STOP = len(PIECES)
 VOCABULARY = Vocabulary((*PIECES, None), special={"<end>": STOP}, stop_ids=(STOP,))
 
 
-@pytest.mark.parametrize("seed", range(200, 230))
+@pytest.mark.parametrize("seed", range(200, 218))
 def test_masks(seed: int) -> None:
     """Walks through the masks: each has a token, allows just what is accepted, and leads to valid texts."""
     generator = random.Random(seed)
