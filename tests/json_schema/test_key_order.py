@@ -129,7 +129,7 @@ def can_finish(recognizer: Recognizer, places: Places, separator: str, left: int
         return True
     for name in (*NAMES, *OTHERS, "a1", "a2", "1b", "2b") if left else ():
         named = read(recognizer, places, f'{separator}"{name}":')
-        for value in ("null", "1", "0", "true", '"x"') if named else ():
+        for value in ("null", "1", "0", "2", "true", '"x"') if named else ():
             after = read(recognizer, named, value)
             if after and can_finish(recognizer, after, ",", left - 1):
                 return True
