@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from jsonschema import Draft202012Validator
 import schemac
 from schemac.ir.recognizer import Places, Recognizer
 from schemac.vocabulary import Vocabulary
+from schemac_runtime import load
+from schemac_runtime.errors import PackageError
 from schemac_runtime.program import Program
 
 PIECES = [
@@ -179,3 +183,39 @@ def test_a_limit_is_kept_with_registers(least: int) -> None:
         budget -= 1
     assert budget >= 0
     assert Draft202012Validator(schema).is_valid(json.loads(text))
+
+
+@pytest.mark.parametrize(("schema", "options"), CASES[1::4], ids=[json.dumps(schema)[:60] for schema, _ in CASES[1::4]])
+def test_a_loaded_package_does_the_same(schema: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    compiled = schemac.link(schemac.compile(json.dumps(schema), **options), VOCABULARY)
+    schemac.save(compiled, tmp_path / "a.pkg")
+    schemac.save(schemac.open_package(load(tmp_path / "a.pkg")), tmp_path / "b.pkg")
+    assert (tmp_path / "a.pkg").read_bytes() == (tmp_path / "b.pkg").read_bytes()
+    one, two = compiled.programs[0].matcher(), load(tmp_path / "a.pkg").program().matcher()
+    generator = random.Random(5)
+    for _ in range(50):
+        mask = allowed(compiled.programs[0], one)
+        assert mask == allowed(compiled.programs[0], two)
+        token = generator.choice(sorted(mask))
+        assert one.accept(token)
+        assert two.accept(token)
+        if token == STOP:
+            break
+
+
+def test_damaged_guards_are_refused(tmp_path: Path) -> None:
+    compiled = schemac.link(schemac.compile(json.dumps(SCHEMAS[5])), VOCABULARY)
+    program = compiled.programs[0]
+    tables = program.guards
+    assert tables is not None
+    damages: list[dict[str, Any]] = [
+        {"token_start": tables.token_start[:-1]},
+        {"token_start": tables.token_start[::-1].copy()},
+        {"unit": np.array([-1], dtype=np.int32)},
+        {"label_token": np.array([5], dtype=np.int32)},
+    ]
+    for damage in damages:
+        hurt = Program(program.tables, program.fingerprint, program.tokenizer, replace(tables, **damage))
+        schemac.save(replace(compiled, programs=(hurt,)), tmp_path / "hurt.pkg")
+        with pytest.raises(PackageError):
+            load(tmp_path / "hurt.pkg")
