@@ -16,6 +16,8 @@ from tests.vllm.server import Server, serving
 from tests.vllm.traffic import SCHEMAS, cases, is_valid, send
 
 pytestmark = pytest.mark.slow
+#: Answers must end; a busy machine may take long to compile.
+SETTINGS = {"finish": True, "compile_seconds": 120}
 #: What a server may grow by from one batch to the next, in bytes: allocators keep pages.
 GROWTH = 48 << 20
 
@@ -24,8 +26,7 @@ GROWTH = 48 << 20
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     model = make_model(folder / "model")
-    settings = {"finish": True}
-    with serving(model, folder / "log.txt", speculative=request.param, settings=settings) as running:
+    with serving(model, folder / "log.txt", speculative=request.param, settings=SETTINGS) as running:
         yield running
 
 
@@ -69,7 +70,7 @@ def thinking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
     folder = tmp_path_factory.mktemp("thinking")
     model = make_model(folder / "model")
     more = ("--reasoning-parser", "deepseek_r1")
-    with serving(model, folder / "log.txt", speculative=True, settings={"finish": True}, more=more) as running:
+    with serving(model, folder / "log.txt", settings=SETTINGS, more=more) as running:
         yield running
 
 
