@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+import schemac
 from schemac.budget import Budget
 from schemac.codegen.linker import link
-from schemac.errors import EmptyLanguageError
-from schemac.frontend.json_schema import JsonSchemaOptions, json_schema_module
+from schemac.errors import BudgetExceeded, EmptyLanguageError, SourceError, UnsupportedError
+from schemac.frontend.json_schema import JsonSchemaOptions, anyorder, json_schema_module
 from schemac.ir.automaton import Automaton
 from schemac.ir.pipeline import lower
 from schemac.ir.recognizer import Places, Recognizer
@@ -169,6 +170,78 @@ def test_random_objects(seed: int) -> None:
     generator = random.Random(seed)
     schema = object_schema(generator)
     assert disagreements(schema, objects(generator, 150), seed) == [], json.dumps(schema)
+
+
+@pytest.mark.parametrize("seed", range(400, 420))
+def test_alternatives_apart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects whose alternatives are procedures of their own, as where there are too many states, allow the same."""
+    monkeypatch.setattr(anyorder, "_FEW_STATES", -1)
+    monkeypatch.setattr(anyorder, "_FEW_BYTES", -1)
+    generator = random.Random(seed)
+    schema = object_schema(generator)
+    assert disagreements(schema, objects(generator, 100), seed) == [], json.dumps(schema)
+
+
+def test_late_discriminator_does_not_multiply() -> None:
+    """Branches that a late key tells apart, each with required keys of its own."""
+    branches = [
+        {"properties": {"type": {"const": f"t{n}"}}, "required": ["type", *(f"p{n}{m}" for m in range(3))]}
+        for n in range(12)
+    ]
+    recognizer = Recognizer(compiled({"type": "object", "oneOf": branches}))
+    assert recognizer.automaton.states < 5_000
+    assert is_read(recognizer, '{"p70": 1, "p10": 1, "p71": 1, "other": 1, "p72": 1, "type": "t7"}')
+    assert not is_read(recognizer, '{"p70": 1, "p10": 1, "p71": 1, "other": 1, "p72": 1, "type": "t1"}')
+
+
+def test_size_grows_with_the_keys_not_with_their_subsets() -> None:
+    """50 keys, 20 of them required."""
+    names = [f"name{n}" for n in range(50)]
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}, "required": names[:20]}
+    recognizer = Recognizer(compiled(schema, whitespace="compact"))
+    assert recognizer.automaton.states < 8_000
+    generator = random.Random(1)
+    for _ in range(5):
+        members = [f'"{name}":1' for name in generator.sample(names, 50)]
+        assert is_read(recognizer, "{" + ",".join(members) + "}")
+        assert not is_read(recognizer, "{" + ",".join([*members, generator.choice(members)]) + "}")
+        assert not is_read(recognizer, "{" + ",".join(member for member in members if '"name7"' not in member) + "}")
+
+
+def test_escaped_spellings_are_no_other_keys() -> None:
+    """A key is the same however it is spelled; declared ones have their shortest spelling only."""
+    recognizer = Recognizer(compiled({"properties": {"a": {}}, "type": "object"}, whitespace="compact"))
+    assert is_read(recognizer, '{"b\\n":1,"a":2}')
+    for text in ('{"a":1,"\\u0061":2}', '{"\\u0061":1}', '{"b\\n":1,"b\\n":2}', '{"b\\n":1,"b\\u000a":2}'):
+        assert not is_read(recognizer, text)
+
+
+def test_too_many_alternatives_are_refused_by_name() -> None:
+    """Pairs of keys that depend on each other, each on its own."""
+    schema = {"dependentRequired": {f"a{n}": [f"b{n}"] for n in range(14)}}
+    with pytest.raises((UnsupportedError, BudgetExceeded)) as caught:
+        compiled({"type": "object", "properties": {"x": {**schema, "type": "object"}}})
+    assert caught.value.construct == "--key-order any"
+    assert caught.value.place == "#/properties/x"
+
+
+def test_packages_remember_the_option() -> None:
+    """The manifest has what was asked for, where it is not the default."""
+    assert schemac.compile({"type": "object"}, key_order="any").options["key_order"] == "any"
+    assert "key_order" not in schemac.compile({"type": "object"}).options
+    with pytest.raises(SourceError):
+        schemac.compile({"type": "object"}, key_order="alphabetical")
+
+
+@pytest.mark.parametrize(
+    "schema", [{"minProperties": 2}, {"minProperties": 3, "required": ["b"], "properties": {"a": {}}}]
+)
+def test_counted_keys_are_distinct_in_schema_order(schema: Any) -> None:
+    """Undeclared keys that `minProperties` counts are not the same key twice."""
+    recognizer = Recognizer(compiled({"type": "object", **schema}, "schema", whitespace="compact"))
+    assert is_read(recognizer, '{"b":1,"c":2,"d":3}')
+    assert not is_read(recognizer, '{"b":1,"c":2,"c":3}')
+    assert not is_read(recognizer, '{"b":1}')
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -24,6 +24,7 @@ from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph
 from schemac_runtime.registers import Guard
 
+_CONSTRUCT = "--key-order any"
 #: At a state: the choices for each declared key, and for each class of undeclared ones.
 _Reading = tuple[dict[int, tuple[Choice, ...]], list[tuple[Dfa | None, tuple[Choice, ...]]]]
 #: A frame with alternatives may have so many states, or so many bytes of keys in all states together.
@@ -104,6 +105,9 @@ class AnyOrderFrame:
             state = pending.pop()
             self._budget.spend("states", place=self._place)
             if few is not None and len(reached) > few:
+                # Where one thing after another is taken apart, what was tried in vain adds up.
+                tried = len(states) * len(demands.names)
+                self._budget.spend("branches", tried, place=self._place, construct=_CONSTRUCT)
                 return None
             declared = {key: unordered.present(state, key) for key in range(len(demands.names))}
             declared = {key: choices for key, choices in declared.items() if choices}
@@ -121,7 +125,7 @@ def too_many(place: str) -> UnsupportedError:
     return UnsupportedError(
         "there are too many alternatives to follow while the keys come in any order",
         place=place,
-        construct="--key-order any",
+        construct=_CONSTRUCT,
         hint="compile with the keys in schema order, or say less with oneOf, anyOf, if and dependent keywords here",
     )
 
