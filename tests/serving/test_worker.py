@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import sys
 import threading
 import time
@@ -55,7 +57,8 @@ def test_a_refusal_names_the_place(workers: CompileWorkers, choice: dict[str, An
 def test_memory_is_limited_and_the_worker_lives_on(
     workers: CompileWorkers, choice: dict[str, Any], tmp_path: Path
 ) -> None:
-    large = b'{"type":"array","minItems":20000,"maxItems":20000,"items":{"enum":[1,2,3,4,5,6,7,8,9]}}'
+    rng = random.Random(0)
+    large = json.dumps({"enum": ["".join(rng.choices("abcdefgh", k=40)) for _ in range(5000)]}).encode()
     header = job(choice, tmp_path / "x.pkg", memory=8 << 20, limits={"states": 10**9})
     error = workers.submit(header, large).exception(60)
     assert isinstance(error, CompileError)
