@@ -303,9 +303,14 @@ class GuardedMatcher(Matcher):
         return total
 
     def _keep_within(self, out: Int32, budget: int) -> None:
-        """Take away the tokens after which the text could not be finished in time, see `Matcher`."""
+        """Take away the tokens after which the text could not be finished in time, see `Matcher`.
+
+        Distances know nothing of what has been seen: if a shorter key or item is gone, more tokens are needed than was
+        thought at the start. Then the text heads for the nearest end there is; it is an error only before the first
+        token.
+        """
         needed = self.tokens_needed()
-        if budget < needed:
+        if budget < needed and not self._history:
             raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {needed}")
         left = budget - 2  # after this token, before the stop token
         program = self.program

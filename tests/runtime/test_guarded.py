@@ -219,3 +219,22 @@ def test_damaged_guards_are_refused(tmp_path: Path) -> None:
         schemac.save(replace(compiled, programs=(hurt,)), tmp_path / "hurt.pkg")
         with pytest.raises(PackageError):
             load(tmp_path / "hurt.pkg")
+
+
+def test_a_limit_that_turns_out_too_low_heads_for_the_nearest_end() -> None:
+    properties = {name: {"const": 1} for name in ("a", "bbbb", "cccccccc")}
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    program, _ = linked(schema, whitespace="compact", key_order="any")
+    matcher = program.matcher()
+    budget = program.min_tokens()
+    row = np.zeros((1, program.words), dtype=np.int32)
+    text = b""
+    for _ in range(200):
+        if matcher.is_terminated():
+            break
+        matcher.fill_bitmask(row, budget=budget)
+        token = int(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))[0])
+        assert matcher.accept(token)
+        text += b"" if token == STOP else PIECES[token]
+        budget -= 1
+    assert strictly(text) == dict.fromkeys(properties, 1)
