@@ -96,7 +96,8 @@ class GuardedMatcher(Matcher):
             after = () if symbol is None else self._follower.read(places, b"\0", (symbol,), length - 1)
             return after or None
         self._follower.text += piece
-        if len(places) == 1 and (tables.plain[token] or (tables.in_string_of[places[0][0]] and tables.unquoted[token])):
+        texts = tables.texts
+        if len(places) == 1 and (texts.plain[token] or (tables.in_string_of[places[0][0]] and texts.unquoted[token])):
             quick = self._quick(places[0], token)
             if quick is not None:
                 return quick
@@ -258,12 +259,13 @@ class GuardedMatcher(Matcher):
         if len(self._places) == 1 and registers is not None and not registers[1].mode:
             state = self._places[0][0]
             if self._follower.tables.guard_of[state] >= 0 and self._follower.guards[registers[0]].kind == "characters":
-                same = ~self._follower.tables.quoted[tokens]
+                same = ~self._follower.tables.texts.quoted[tokens]
         found = [(int(token), np.array([token])) for token in tokens[~same]]
         tokens = tokens[same]
         if not len(tokens):
             return found
-        key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + self._follower.tables.characters[tokens]
+        characters = self._follower.tables.texts.characters[tokens]
+        key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + characters
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         order = np.argsort(inverse.reshape(-1), kind="stable")
         groups = np.split(tokens[order], np.searchsorted(inverse.reshape(-1)[order], np.arange(1, len(first))))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
 from schemac_runtime.registers import ACTIONS, KINDS, Guard
+from schemac_runtime.token_texts import TokenTexts
 
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
@@ -149,73 +150,19 @@ class GuardTables:
         return {token: first + index for index, token in enumerate(self.label_token.tolist()) if token >= 0}
 
     @cached_property
-    def _text(self) -> tuple[bytes, list[int], bytes]:
-        return self.token_bytes.tobytes(), self.token_start.tolist(), self.byte_class.tobytes()
+    def texts(self) -> TokenTexts:
+        """The bytes of the tokens, and facts about them."""
+        return TokenTexts.shared(self.token_start, self.token_bytes)
+
+    @cached_property
+    def _translation(self) -> tuple[bytes, list[int], bytes]:
+        return self.texts.text, self.texts.starts, self.byte_class.tobytes()
 
     def piece(self, token: int) -> tuple[bytes, bytes]:
         """(the bytes of a token, their symbols)."""
-        text, start, byte_class = self._text
+        text, start, byte_class = self._translation
         piece = text[start[token] : start[token + 1]]
         return piece, piece.translate(byte_class)
-
-    # -- of all tokens -------------------------------------------------------------------------------------------
-
-    def having(self, byte: int) -> npt.NDArray[np.int32]:
-        """int32 [V]: how often each token has a byte."""
-        found = self._having.get(byte)
-        if found is None:
-            found = self._having[byte] = self._counted(self.token_bytes == byte)
-        return found
-
-    @cached_property
-    def _having(self) -> dict[int, npt.NDArray[np.int32]]:
-        return {}
-
-    def _counted(self, where: Bool) -> npt.NDArray[np.int32]:
-        total = np.concatenate([np.zeros(1, np.int32), np.cumsum(where, dtype=np.int32)])
-        counts: npt.NDArray[np.int32] = np.diff(total[self.token_start])
-        return counts
-
-    @cached_property
-    def characters(self) -> npt.NDArray[np.int32]:
-        """int32 [V]: how many characters begin in each token (RFC 3629, section 3)."""
-        return self._counted(self.token_bytes & 0xC0 != 0x80)
-
-    @cached_property
-    def plain(self) -> bytes:
-        """[V]: 1 for tokens that cannot begin or end anything in JSON text: no quotation mark, backslash, bracket,
-        brace, colon, comma, whitespace.
-        """
-        special = np.isin(self.token_bytes, np.frombuffer(b'"\\[]{}:, \t\n\r', dtype=np.uint8))
-        empty = np.diff(self.token_start) == 0
-        flags: bytes = ((self._counted(special) == 0) & ~empty).astype(np.uint8).tobytes()
-        return flags
-
-    @cached_property
-    def quoted(self) -> Bool:
-        """bool [V]: tokens with a quotation mark or a backslash."""
-        return (self.having(0x22) > 0) | (self.having(0x5C) > 0)
-
-    @cached_property
-    def unquoted(self) -> bytes:
-        """[V]: 1 for tokens with bytes, but without quotation mark and backslash."""
-        flags: bytes = (~self.quoted & (np.diff(self.token_start) > 0)).astype(np.uint8).tobytes()
-        return flags
-
-    @cached_property
-    def whole_keys(self) -> Bool:
-        """bool [V]: tokens in which a member could begin and its key end: a comma or brace, two quotation marks."""
-        opens = (self.having(0x2C) > 0) | (self.having(0x7B) > 0)
-        return opens & (self.having(0x22) >= 2)
-
-    @cached_property
-    def by_key_end(self) -> dict[bytes, list[int]]:
-        """What stands before the first quotation mark -> the tokens with one."""
-        found: dict[bytes, list[int]] = {}
-        for token in np.flatnonzero(self.having(0x22)).tolist():
-            piece, _ = self.piece(token)
-            found.setdefault(piece[: piece.index(b'"')], []).append(token)
-        return found
 
     # -- reading -------------------------------------------------------------------------------------------------
 

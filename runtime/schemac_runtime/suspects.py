@@ -62,7 +62,7 @@ class Suspects:
         if found is None:
             guards = tuple(guard for _, guard in tables.guards)
             closed, needed = [], []
-            pairs = np.diff(tables.token_start)[(tables.having(0x22) > 2) & (tables.having(0x2C) > 0)]
+            pairs = np.diff(tables.token_start)[(tables.texts.having(0x22) > 2) & (tables.texts.having(0x2C) > 0)]
             for procedure, _ in tables.guards:
                 rest = tables.rest[tables.owner == procedure]
                 needed.append(int(tables.needed[tables.owner == procedure].max(initial=0)))
@@ -70,11 +70,11 @@ class Suspects:
             found = _KNOWN[tables] = Suspects(
                 tables,
                 guards,
-                int(tables.characters.max(initial=0)),
+                int(tables.texts.characters.max(initial=0)),
                 not len(pairs),
                 int(pairs.max(initial=0)),
                 tuple(needed),
-                tables.characters.data,
+                tables.texts.characters.data,
                 tuple(closed),
                 _entering(tables, guards),
             )
@@ -107,7 +107,8 @@ class Suspects:
         if levels and len(doubtful_ids) < len(self.tables.token_start) - 1:
             index, register, text, _ = levels[0]
             if self.guards[index].kind == "members" and text:  # a key that has been seen may end here
-                ends = [self.tables.by_key_end.get(s[len(text) : -1], []) for s in register.seen if s.startswith(text)]
+                by_end = self.tables.texts.by_key_end
+                ends = [by_end.get(s[len(text) : -1], []) for s in register.seen if s.startswith(text)]
                 if any(ends):
                     doubtful_ids = np.union1d(doubtful_ids, [token for tokens in ends for token in tokens])
         return doubtful_ids, certain_ids
@@ -128,20 +129,20 @@ class Suspects:
         if self.entering is not None:
             doubtful |= self.entering
         #: Tokens that can end all frames so far.
-        reaching: Bool | None = self.tables.having(0x22) > 0 if in_string else None
+        reaching: Bool | None = self.tables.texts.having(0x22) > 0 if in_string else None
         for index, register, text, few in levels:
             guard = self.guards[index]
             if guard.kind == "characters":  # always the innermost one, and counts without a quotation mark too
                 mine, surely = self._characters(index, register)
                 certain |= surely
                 doubtful |= mine
-                leaving = t.having(0x22) > 0
+                leaving = t.texts.having(0x22) > 0
             elif guard.kind == "items":
                 mine = self._items(guard, register)
-                leaving = t.having(0x5D) > 0
+                leaving = t.texts.having(0x5D) > 0
             else:
                 mine = self._members(index, register, text)
-                leaving = t.having(0x7D) > 0
+                leaving = t.texts.having(0x7D) > 0
             if few and register.seen:
                 mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching
@@ -177,71 +178,71 @@ class Suspects:
         mine, surely = nothing, nothing
         if guard.high is not None and register.number + self.longest + self.needed[index] > guard.high:
             left = guard.high - register.number
-            mine = t.characters > left - self.needed[index]
+            mine = t.texts.characters > left - self.needed[index]
             if not register.mode:
-                surely = (t.characters > left) & ~t.quoted
+                surely = (t.texts.characters > left) & ~t.texts.quoted
         if register.number < guard.low:
-            mine = mine | (t.having(0x22) > 0)
+            mine = mine | (t.texts.having(0x22) > 0)
         return mine, surely
 
     def _items(self, guard: Guard, register: Register) -> Bool:
         t = self.tables
-        commas = t.having(0x2C)
+        commas = t.texts.having(0x2C)
         mine: Bool = np.zeros(len(commas), dtype=np.bool_)
         if guard.high is not None:
             mine = commas >= guard.high - register.number
             mine &= commas > 0
         if register.number + 1 < guard.low:
-            mine = mine | (t.having(0x5D) > 0)
+            mine = mine | (t.texts.having(0x5D) > 0)
         if guard.low and not register.number:  # the array may still be empty
-            mine = mine | (t.having(0x5D) > 0)
+            mine = mine | (t.texts.having(0x5D) > 0)
         if guard.distinct:
             mine = mine | (commas > 0)
             if register.seen:
                 for byte in b']}" \t\n\r':
-                    mine = mine | (t.having(byte) > 0)
+                    mine = mine | (t.texts.having(byte) > 0)
         return mine
 
     def _members(self, index: int, register: Register, text: bytes | None) -> Bool:
         t = self.tables
-        mine: Bool = t.whole_keys.copy()
+        mine: Bool = t.texts.whole_keys.copy()
         guard = self.guards[index]
         if register.number < guard.low:
-            mine |= t.having(0x7D) > 0
+            mine |= t.texts.having(0x7D) > 0
         if guard.high is not None:
-            mine |= t.having(0x2C) > 0
+            mine |= t.texts.having(0x2C) > 0
         if not register.seen:
             return mine
         if text is None:
             if self.closed[index]:
-                mine |= t.having(0x2C) > 0
+                mine |= t.texts.having(0x2C) > 0
         elif not text:
-            mine |= t.having(0x22) > 0
+            mine |= t.texts.having(0x22) > 0
         return mine
 
 
 def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
     found = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
-    commas = t.having(0x2C)
+    commas = t.texts.having(0x2C)
     for guard in guards:
         if guard.kind == "characters":
-            quotes = t.having(0x22)
+            quotes = t.texts.having(0x22)
             if guard.low:
                 found |= quotes >= 2
             if guard.high is not None:
-                found |= (quotes >= 1) & (t.characters > guard.high)
+                found |= (quotes >= 1) & (t.texts.characters > guard.high)
         elif guard.kind == "items":
-            opens = t.having(0x5B) > 0
+            opens = t.texts.having(0x5B) > 0
             if guard.low:
-                found |= opens & (t.having(0x5D) > 0)
+                found |= opens & (t.texts.having(0x5D) > 0)
             if guard.high is not None:
                 found |= opens & (commas >= guard.high)
             if guard.distinct:
                 found |= opens & (commas > 0)
         else:
-            found |= t.whole_keys
+            found |= t.texts.whole_keys
             if guard.low:
-                found |= (t.having(0x7B) > 0) & (t.having(0x7D) > 0)
+                found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x7D) > 0)
     return found if found.any() else None
 
 

@@ -7,6 +7,7 @@ would. A matcher follows guarded texts on the automaton's bytes as well, and tak
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +33,7 @@ _LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkey
 def guard_tables(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> GuardTables:
     """The tables; `unit` is one token each, see `schemac.codegen.distance.distances`."""
     rest, whole = rest_counts(automaton, budget)
-    lengths = np.array([len(token or b"") for token in vocabulary.tokens], dtype=np.int64)
-    text = b"".join(token or b"" for token in vocabulary.tokens)
+    token_start, token_bytes = _token_texts(vocabulary)
     labels = [vocabulary.special.get(label, -1) for label in automaton.labels]
     return GuardTables(
         byte_class=automaton.byte_class,
@@ -51,10 +51,17 @@ def guard_tables(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -
         in_string=states_in_strings(automaton),
         guards=automaton.guards,
         unit=np.ones(len(automaton.guards), dtype=np.int32),
-        token_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]).astype(np.int32),
-        token_bytes=np.frombuffer(text, dtype=np.uint8),
+        token_start=token_start,
+        token_bytes=token_bytes,
         label_token=np.array(labels, dtype=np.int32),
     )
+
+
+@lru_cache(maxsize=4)
+def _token_texts(vocabulary: Vocabulary) -> tuple[Int32, npt.NDArray[np.uint8]]:
+    lengths = np.array([len(token or b"") for token in vocabulary.tokens], dtype=np.int64)
+    text = b"".join(token or b"" for token in vocabulary.tokens)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), np.frombuffer(text, dtype=np.uint8)
 
 
 def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
