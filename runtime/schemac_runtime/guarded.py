@@ -135,7 +135,7 @@ class GuardedMatcher(Matcher):
         if self._now is ENDED:
             return
         key = tuple(map(self._circumstances, self._places))
-        if self._suspects.entering is not None or any(part != FAR for place in key for part in place[2]):
+        if any(part != FAR for place in key for part in place[2]) or self._suspects.may_enter(self._out):
             if key != self._last[0]:
                 if key not in self._forbidden:
                     if len(self._forbidden) >= _REMEMBERED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.guards import GuardTables
+from schemac_runtime.program import Operation, tokens_operation
 from schemac_runtime.registers import Guard, Register
 
 if TYPE_CHECKING:
@@ -79,6 +81,18 @@ class Suspects:
                 _entering(tables, guards),
             )
         return found
+
+    def may_enter(self, out: npt.NDArray[np.int32]) -> bool:
+        """Whether a mask allows a token of `entering`."""
+        if self.entering is None:
+            return False
+        words, bits, _ = self._entering_bits
+        return bool((out[words] & bits).any())
+
+    @cached_property
+    def _entering_bits(self) -> Operation:
+        assert self.entering is not None
+        return tokens_operation(np.flatnonzero(self.entering))
 
     def near(self, index: int, number: int) -> int:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
