@@ -135,12 +135,14 @@ class GuardedMatcher(Matcher):
         if self._now is ENDED:
             return
         key = tuple(map(self._circumstances, self._places))
-        if any(part != FAR for place in key for part in place[2]) or self._suspects.may_enter(self._out):
+        near = any(part != FAR for place in key for part in place[2])
+        if near or self._suspects.may_enter(self._out):
             if key != self._last[0]:
                 if key not in self._forbidden:
                     if len(self._forbidden) >= _REMEMBERED:
                         self._forbidden.clear()
-                    self._forbidden[key] = self._find_forbidden(self._out)
+                    found = self._find_forbidden(self._out) if near else self._find_entering(self._out)
+                    self._forbidden[key] = found
                 self._last = key, self._forbidden[key]
             if self._last[1] is not None:
                 apply_operation(self._out, self._last[1])
@@ -186,6 +188,16 @@ class GuardedMatcher(Matcher):
             if len(text) > self._suspects.longest_pair:
                 return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
+
+    def _find_entering(self, out: Int32) -> Operation | None:
+        """The same where only tokens that enter a guarded frame could break a guard."""
+        tokens = self._suspects.entering_ids
+        allowed = out[tokens >> 5].view(np.uint32) >> (tokens & 31).astype(np.uint32) & 1 > 0
+        refused = self._refused(tokens[allowed].tolist())
+        if not refused:
+            return None
+        words, bits, _ = tokens_operation(np.array(sorted(refused - self.stop_ids), dtype=np.int64))
+        return words, ~bits, True
 
     def _find_forbidden(self, out: Int32) -> Operation | None:
         """The step that takes away the tokens of a mask that guards forbid."""

@@ -90,9 +90,13 @@ class Suspects:
         return bool((out[words] & bits).any())
 
     @cached_property
+    def entering_ids(self) -> Ids:
+        """The tokens of `entering`, ascending."""
+        return np.zeros(0, dtype=np.int64) if self.entering is None else np.flatnonzero(self.entering)
+
+    @cached_property
     def _entering_bits(self) -> Operation:
-        assert self.entering is not None
-        return tokens_operation(np.flatnonzero(self.entering))
+        return tokens_operation(self.entering_ids)
 
     def near(self, index: int, number: int) -> int:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
