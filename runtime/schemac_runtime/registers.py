@@ -161,6 +161,8 @@ def _remembered(
 # -- values ----------------------------------------------------------------------------------------------------
 
 _SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[-0-9][0-9.eE+-]*|true|false|null|[\[\]{}:,]')
+#: Exponents with more digits are compared as they are written: there is no telling their numbers apart otherwise.
+_LONG_EXPONENT = 1_000
 _NUMBER = re.compile(rb"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 
@@ -198,6 +200,8 @@ def _scalar(piece: bytes) -> bytes:
     if found is None:
         return piece  # true, false, null
     sign, whole, fraction, exponent = found.groups()
+    if len(exponent or b"") > _LONG_EXPONENT:
+        return piece
     digits = (whole + (fraction or b"")).lstrip(b"0")
     power = int(exponent or b"0") - len(fraction or b"")
     stripped = digits.rstrip(b"0")

@@ -18,6 +18,7 @@ from schemac.vocabulary import Vocabulary
 from schemac_runtime import load
 from schemac_runtime.errors import PackageError
 from schemac_runtime.program import Program
+from schemac_runtime.registers import canonical_value
 
 PIECES = [
     *(bytes((byte,)) for byte in range(256)),
@@ -238,3 +239,21 @@ def test_a_limit_that_turns_out_too_low_heads_for_the_nearest_end() -> None:
         text += b"" if token == STOP else PIECES[token]
         budget -= 1
     assert strictly(text) == dict.fromkeys(properties, 1)
+
+
+def test_equal_values_have_one_canonical_text() -> None:
+    groups = [
+        [b"1", b"1.0", b"1e0", b"10e-1", b"0.1E1", b" 1 "],
+        [b"0", b"-0", b"0.00", b"0e5"],
+        [b'"\xc3\xa9"', b'"\\u00e9"', b'"\\u00E9"'],
+        [b'"/"', b'"\\/"', b'"\\u002f"'],
+        [b'{"a":1,"b":[2,{}]}', b'{ "b" : [2.0, { } ], "a": 1e0 }'],
+        [b"[]", b"[ ]"],
+        [b"true"],
+        [b'"1"'],
+        [b"1e" + b"9" * 5_000],
+        [b"[" * 50_000 + b"]" * 50_000],
+    ]
+    texts = [{canonical_value(text) for text in group} for group in groups]
+    assert all(len(of) == 1 for of in texts)
+    assert len(set().union(*texts)) == len(groups)
