@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
-from schemac_runtime.registers import Guard, Register, acted, canonical_value, character, may_close, opened
+from schemac_runtime.registers import Guard, Register, acted, canonical_value, character, has_room, may_close, opened
 from schemac_runtime.stacks import Stack, StackPool
 
 #: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
@@ -168,6 +168,12 @@ class Follower:
         """Whether every item and key that is being read can still become one that has not been seen."""
         state, stack, registers = place
         tables = self.tables
+        if registers is not None and registers[1].start >= 0:  # keys hold no guarded frames
+            guard, register = self.guards[registers[0]], registers[1]
+            if guard.kind == "members" and guard.high is not None and register.number + register.missing >= guard.high:
+                text = bytes(self.text[register.start :]).lstrip(SPACES)
+                if not has_room(guard, register, text):
+                    return False
         many = 1
         here, below = state, stack
         depth = 0

@@ -171,18 +171,19 @@ class GuardedMatcher(Matcher):
                 is no whole string.
         """
         guard = self._follower.guards[index]
-        number = self._suspects.near(index, register.number)
+        number = self._suspects.near(index, register)
         if guard.kind == "characters":
             return number if number == FAR else (number, register.mode)
         if guard.kind != "members" and not guard.distinct:
             return number
         quiet = quiet and number == FAR
-        if not register.seen:
+        if not register.seen and not guard.required:
             return FAR if quiet else (number,)
         if register.start < 0:
             return FAR if quiet and not self._suspects.closed[index] else (number, register.seen)
         text = bytes(self._follower.text[register.start :]).lstrip(SPACES)
-        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
+        known = any(key.startswith(text) for keys in (register.seen, guard.required) for key in keys)
+        if text[:1] == b'"' and b"\\" not in text and not known:
             if quiet and not self._suspects.narrows(self.program, state):
                 return FAR
             if len(text) > self._suspects.longest_pair:
@@ -313,7 +314,10 @@ class GuardedMatcher(Matcher):
         total = 0
         while registers is not None:
             index, register, registers = registers
-            total += min(register.number, self._follower.guards[index].low) * self._follower.tables.unit_of[index]
+            guard = self._follower.guards[index]
+            least = max(guard.low, len(guard.required))
+            left = max(guard.low - register.number, register.missing, 0)
+            total += (least - left) * self._follower.tables.unit_of[index]
         return total
 
     def _keep_within(self, out: Int32, budget: int) -> None:

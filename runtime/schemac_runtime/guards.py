@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
-from schemac_runtime.registers import ACTIONS, KINDS, Guard
+from schemac_runtime.registers import ACTIONS, KINDS, Guard, canonical_value
 from schemac_runtime.token_texts import TokenTexts
 
 Int32 = npt.NDArray[np.int32]
@@ -176,7 +176,7 @@ class GuardTables:
         a = {name: _array(arrays, f"automaton/{name}") for name in (*_SHARED, *_EDGES)}
         own = {name: _array(arrays, f"{prefix}/{name}") for name in OWN}
         states, symbols = len(a["owner"]), manifest["symbols"]
-        guards = tuple((procedure, Guard(*guard)) for procedure, *guard in manifest["guards"])
+        guards = _guards(manifest["guards"])
         _check_edges(a, states, symbols)
         next_state = np.full((states, symbols), -1, dtype=np.int32)
         next_state[np.repeat(np.arange(states), np.diff(a["edge_start"])), a["edge_symbol"]] = a["edge_target"]
@@ -184,6 +184,13 @@ class GuardTables:
         tables = GuardTables(**shared, **own, next_state=next_state, guards=guards)
         _check(tables, vocab, len(manifest["labels"]))
         return tables
+
+
+def _guards(described: Sequence[Sequence[Any]]) -> tuple[tuple[int, Guard], ...]:
+    try:
+        return tuple((procedure, Guard.read(guard)) for procedure, *guard in described)
+    except (TypeError, ValueError) as error:
+        raise PackageError(f"damaged guards: {error}", construct="guards") from None
 
 
 def _array(arrays: Arrays, name: str) -> npt.NDArray[Any]:
@@ -233,6 +240,17 @@ def _check(t: GuardTables, vocab: int, labels: int) -> None:
             raise PackageError("a guard out of range", construct="guards")
         if guard.kind not in KINDS or not isinstance(guard.distinct, bool):
             raise PackageError("a guard of no known kind", construct="guards")
+        if guard.required and (guard.kind != "members" or not guard.distinct):
+            raise PackageError("required keys that are not remembered", construct="guards")
+        if not all(map(_is_key, guard.required)):
+            raise PackageError("required keys that are not in their canonical spelling", construct="guards")
+
+
+def _is_key(key: bytes) -> bool:
+    try:
+        return key[:1] == b'"' and canonical_value(key) == key
+    except ValueError:
+        return False
 
 
 def _length(name: str, array: npt.NDArray[Any], expected: int) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NEXT, KEY = ACTIONS = ("next", "key")
 KINDS = ("characters", "items", "members")
@@ -32,12 +33,32 @@ class Guard:
         kind: as above.
         low, high: how many characters, items or keys there are at the end; None for no bound.
         distinct: no two items, or keys, have the same value.
+        required: of "members" that are distinct, the keys that there must be at the end, see `canonical_value`.
     """
 
     kind: str
     low: int = 0
     high: int | None = None
     distinct: bool = False
+    required: frozenset[bytes] = frozenset()
+
+    def described(self) -> list[Any]:
+        """The guard as JSON data, the required keys as they are written."""
+        keys = [[key.decode() for key in sorted(self.required)]] if self.required else []
+        return [self.kind, self.low, self.high, self.distinct, *keys]
+
+    @staticmethod
+    def read(described: Sequence[Any]) -> Guard:
+        """The inverse of `described`.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        kind, low, high, distinct, *more = described
+        keys = more[0] if more else []
+        if len(more) > 1 or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise ValueError("required keys must be a list of texts")
+        return Guard(kind, low, high, distinct, frozenset(key.encode() for key in keys))
 
 
 class Register(NamedTuple):
@@ -48,12 +69,14 @@ class Register(NamedTuple):
         mode: of "characters", where in an escape the text stands, see `_MODES`.
         start: where in the whole text, in bytes, the item or key begins that is being read; -1 for none.
         seen: the items or keys so far, see `canonical_value`, if they must be distinct.
+        missing: how many required keys are still to come.
     """
 
     number: int = 0
     mode: int = 0
     start: int = -1
     seen: frozenset[bytes] = frozenset()
+    missing: int = 0
 
 
 #: `Register.mode`: between characters; behind a backslash; then, behind `\u`, the digits still to come, 100 added if
@@ -65,7 +88,9 @@ _BACKSLASH, _QUOTE, _U = 0x5C, 0x22, 0x75
 
 def opened(guard: Guard, position: int) -> Register:
     """The register of a frame that is entered where `position` bytes of the text have been read."""
-    return Register(start=position) if guard.kind in ("items", "members") else Register()
+    if guard.kind in ("items", "members"):
+        return Register(start=position, missing=len(guard.required))
+    return Register()
 
 
 def character(guard: Guard, register: Register, byte: int) -> Register | None:
@@ -126,7 +151,12 @@ def acted(guard: Guard, register: Register, action: str, text: bytes | bytearray
         added = _remembered(guard, register, text, register.start, position)
         if added is None:
             return None
-        register = Register(count, 0, -1, added)
+        missing = register.missing
+        if missing and canonical_value(bytes(text[register.start : position])) in guard.required:
+            missing -= 1
+        if guard.high is not None and count + missing > guard.high:
+            return None
+        register = Register(count, 0, -1, added, missing)
     else:
         added = _remembered(guard, register, text, register.start, position - 1)
         if added is None or (guard.high is not None and count >= guard.high):
@@ -142,6 +172,8 @@ def may_close(guard: Guard, register: Register, text: bytes | bytearray, positio
     if guard.kind == "characters":
         return register.mode == _CLOSED
     count = register.number
+    if register.missing:
+        return False
     if guard.kind == "items" and text[register.start : position - 1].strip():
         count += 1
         if _remembered(guard, register, text, register.start, position - 1) is None:
@@ -156,6 +188,16 @@ def _remembered(
         return register.seen
     value = canonical_value(bytes(text[start:end]))
     return None if value in register.seen else register.seen | {value}
+
+
+def has_room(guard: Guard, register: Register, text: bytes) -> bool:
+    """Whether the text of a key so far, b"" before its quotation mark, leaves room for the required keys to come.
+
+    Declared keys have one spelling, so that the text of a required key is its canonical one.
+    """
+    if guard.high is None or register.number + register.missing < guard.high or not text:
+        return True
+    return any(key.startswith(text) for key in guard.required - register.seen)
 
 
 # -- values ----------------------------------------------------------------------------------------------------

@@ -98,8 +98,14 @@ class Suspects:
     def _entering_bits(self) -> Operation:
         return tokens_operation(self.entering_ids)
 
-    def near(self, index: int, number: int) -> int:
+    def near(self, index: int, register: Register) -> object:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
+        number = register.number
+        if register.missing:
+            return self._near(index, number), self._near(index, number + register.missing)
+        return self._near(index, number)
+
+    def _near(self, index: int, number: int) -> int:
         guard = self.guards[index]
         if number < guard.low:
             return _FAR_BELOW if number + self.longest + 1 < guard.low else number
@@ -135,7 +141,7 @@ class Suspects:
         """What the suspects depend on in a level."""
         index, register, text, few = level
         guard = self.guards[index]
-        number = self.near(index, register.number)
+        number = self.near(index, register)
         if guard.kind == "characters":
             return index, number, bool(register.mode)
         return index, number, not register.number, bool(register.seen), text is None, not text, few
@@ -161,7 +167,8 @@ class Suspects:
             else:
                 mine = self._members(index, register, text)
                 leaving = t.texts.having(0x7D) > 0
-            if few and register.seen:
+            full = guard.kind == "members" and text is not None and _is_full(guard, register)
+            if full or (few and register.seen):
                 mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching
             reaching = leaving if reaching is None else reaching & leaving
@@ -225,7 +232,7 @@ class Suspects:
         t = self.tables
         mine: Bool = t.texts.whole_keys.copy()
         guard = self.guards[index]
-        if register.number < guard.low:
+        if register.number < guard.low or register.missing:
             mine |= t.texts.having(0x7D) > 0
         if guard.high is not None:
             mine |= t.texts.having(0x2C) > 0
@@ -237,6 +244,11 @@ class Suspects:
         elif not text:
             mine |= t.texts.having(0x22) > 0
         return mine
+
+
+def _is_full(guard: Guard, register: Register) -> bool:
+    """Whether only required keys may come."""
+    return guard.high is not None and register.number + register.missing >= guard.high
 
 
 def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
@@ -259,8 +271,10 @@ def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
                 found |= opens & (commas > 0)
         else:
             found |= t.texts.whole_keys
-            if guard.low:
+            if guard.low or guard.required:
                 found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x7D) > 0)
+            if guard.high is not None and len(guard.required) >= guard.high:
+                found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x22) > 0)
     return found if found.any() else None
 
 

@@ -50,7 +50,7 @@ def _needed(automaton: Automaton, unit: Int64) -> Int64:
     """int64 [N]: the tokens for what the guard of a state's frame needs at least."""
     of_procedure = np.zeros(len(automaton.entry), dtype=np.int64)
     for (procedure, guard), each in zip(automaton.guards, unit.tolist(), strict=True):
-        of_procedure[procedure] = min(guard.low * each, UNREACHABLE)
+        of_procedure[procedure] = min(max(guard.low, len(guard.required)) * each, UNREACHABLE)
     needed: Int64 = of_procedure[automaton.owner]
     return needed
 
@@ -63,7 +63,7 @@ def _units(automaton: Automaton, distance: Int64, needed: Int64) -> Int64:
     behind = a.next_state[state, symbol]
     for index, (procedure, guard) in enumerate(a.guards):
         mine = behind[(a.owner[state] == procedure) & (a.actions[:, 2] == ACTIONS.index(NEXT))]
-        if guard.low and len(mine):
+        if (guard.low or guard.required) and len(mine):
             unit[index] = min(1 + int((distance[mine] - needed[mine]).max()), UNREACHABLE)
     return unit
 

@@ -8,7 +8,6 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ def automaton_from_arrays(arrays: Mapping[str, Array], manifest: Mapping[str, An
         names=tuple(manifest["procedures"]),
         places=tuple(manifest["places"]),
         optional_labels=optional,
-        guards=tuple((procedure, Guard(*guard)) for procedure, *guard in manifest.get("guards", ())),
+        guards=tuple((procedure, Guard.read(guard)) for procedure, *guard in manifest.get("guards", ())),
         actions=a.get("actions", np.zeros(0, dtype=np.int32)).reshape(-1, 3),
     )
     problems = verify(automaton)
@@ -165,7 +164,7 @@ def package_bytes(
             **({"optional_labels": list(automaton.optional_labels)} if automaton.optional_labels else {}),
             "procedures": list(automaton.names),
             "places": list(automaton.places),
-            **({"guards": [[number, *astuple(g)] for number, g in automaton.guards]} if automaton.guards else {}),
+            **({"guards": [[number, *g.described()] for number, g in automaton.guards]} if automaton.guards else {}),
         },
         "programs": linked,
     }

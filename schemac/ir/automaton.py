@@ -204,6 +204,8 @@ def _verify_guards(a: Automaton) -> list[str]:
     guarded = np.array([procedure for procedure, _ in a.guards], dtype=np.int64)
     if (np.diff(guarded) <= 0).any() or (guarded < 0).any() or (guarded >= len(a.entry)).any():
         return ["guards: not ascending procedures"]
+    if any(guard.required and not (guard.kind == "members" and guard.distinct) for _, guard in a.guards):
+        problems.append("guards: required keys that are not remembered")
     if a.actions.ndim != 2 or a.actions.shape[1] != 3:
         return [f"actions: shape {a.actions.shape}"]
     state, symbol, action = a.actions.T

@@ -223,6 +223,8 @@ def _heading(number: int, name: str, place: str, guard: Guard | None) -> str:
     if guard is not None:
         high = "" if guard.high is None else guard.high
         heading += f" guard {guard.kind} {guard.low}..{high}" + " distinct" * guard.distinct
+        if guard.required:
+            heading += " required " + " | ".join(_quoted(json.loads(key)) for key in sorted(guard.required))
     return heading
 
 
@@ -268,8 +270,15 @@ def _parse_guard(scanner: _Scanner) -> Guard | None:
         raise scanner.fail(" or ".join(KINDS))
     low = scanner.integer()
     scanner.expect("..")
-    high = None if scanner.at_end() or scanner.at("distinct") else scanner.integer()
-    return Guard(kind, low, high, scanner.take("distinct"))
+    high = None if scanner.at_end() or scanner.at("distinct") or scanner.at("required") else scanner.integer()
+    distinct = scanner.take("distinct")
+    required = []
+    if scanner.take("required"):
+        required.append(scanner.string())
+        while scanner.take("|"):
+            required.append(scanner.string())
+    keys = frozenset(json.dumps(key, ensure_ascii=False).encode() for key in required)
+    return Guard(kind, low, high, distinct, keys)
 
 
 def _parse_line(scanner: _Scanner) -> _Line:

@@ -34,6 +34,8 @@ class Stack:
         return child
 
 
+#: More bytes than a detour through a member takes.
+_MUCH = 1 << 20
 #: Registers of the guarded frames: (procedure, register, those of the frames below), None at the bottom.
 Registers = tuple[int, Register, "Registers"] | None
 Place = tuple[int, Stack, Registers]
@@ -77,6 +79,7 @@ class Recognizer:
         self._guards = dict(automaton.guards)
         self._keeps_text = any(guard.kind in ("items", "members") for guard in self._guards.values())
         self._owner = automaton.owner.tolist()
+        self._goes_on = ((automaton.next_state >= 0).any(axis=1) | (np.diff(automaton.call_start) > 0)).tolist()
         self._actions = {(state, symbol): ACTIONS[action] for state, symbol, action in automaton.actions.tolist()}
 
     def start(self) -> Places:
@@ -102,6 +105,8 @@ class Recognizer:
                     assert registers is not None
                     procedure, register, registers = registers
                     if not may_close(self._guards[procedure], register, text, len(text)):
+                        if not self._goes_on[state]:
+                            del found[state, stack, (procedure, register, registers)]
                         continue
                 after.append((stack.ret, stack.parent, registers))
             for place in after:
@@ -178,7 +183,9 @@ class Recognizer:
             after = self.step(places, read)
             if not after:  # a guard forbids it
                 continue
-            length = min(self.remaining(state, stack) for state, stack, _ in after)
+            length = min(
+                self.remaining(state, stack) + self._ahead(registers, after.text) for state, stack, registers in after
+            )
             if best is None or length < best[0]:
                 best = length, read
         return None if best is None else best[1]
@@ -189,6 +196,18 @@ class Recognizer:
         while stack.parent is not None:
             total += float(self.distance[stack.ret])
             stack = stack.parent
+        return total
+
+    def _ahead(self, registers: Registers, text: bytes) -> int:
+        """What the required keys that have not come add to a length: more than any detour, so that they come first."""
+        total = 0
+        while registers is not None:
+            procedure, register, registers = registers
+            if register.missing:
+                required = self._guards[procedure].required - register.seen
+                key = text[register.start :].lstrip() if register.start >= 0 else None
+                rests = [] if key is None else [len(of) - len(key) for of in required if of.startswith(key)]
+                total += _MUCH * register.missing - (_MUCH - min(rests) if rests else 0)
         return total
 
     @cached_property

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from schemac.ir.automaton import Automaton, verify
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 from schemac.ir.pipeline import lower
 from schemac.ir.printer import parse_automaton, parse_module, print_automaton, print_dot, print_module
+from schemac_runtime.registers import Guard
 
 PRINTED_MODULE = '''\
 procedure 0 "root" "#"
@@ -82,6 +84,18 @@ def test_an_automaton_parses_back() -> None:
     printed = print_automaton(automaton)
     assert_equal(parse_automaton(printed), automaton)
     assert print_automaton(parse_automaton(printed)) == printed
+
+
+def test_required_keys_of_a_guard_parse_back() -> None:
+    keys = ("a", 'quoted "b"', "é|\\n\n")
+    guard = Guard("members", 1, None, True, frozenset(json.dumps(key, ensure_ascii=False).encode() for key in keys))
+    builder = ModuleBuilder()
+    graph = Graph()
+    graph.final(graph.literal(0, b"{}"))
+    builder.define(builder.declare("object", "#"), graph, guard)
+    printed = print_module(builder.build())
+    assert printed.splitlines()[0].endswith(r'guard members 1.. distinct required "a" | "quoted \"b\"" | "\u00e9|\\n\n"')
+    assert parse_module(printed).procedures[0].guard == guard
 
 
 def test_dot_names_every_state() -> None:

@@ -54,6 +54,12 @@ UNORDERED: list[Any] = [
     {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 3},
     {"type": "object", "properties": {"a": {"type": "object", "required": ["b", "a"], "properties": {"b": {"const": 1}},
      "additionalProperties": {"type": "integer"}}}, "required": ["a"], "additionalProperties": False},
+    {"type": "object", "required": ["b", "ab", "aaaa"], "additionalProperties": {"const": 1}, "maxProperties": 4},
+    {"type": "object", "required": ["b", "ab"], "additionalProperties": {"const": 1}, "minProperties": 2,
+     "maxProperties": 2},
+    {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 1}, "aa": {"const": 1}, "éb": {"const": 1}},
+     "required": ["éb", "a"], "additionalProperties": False, "minProperties": 3},
+    {"type": "object", "maxProperties": 0},
 ]  # fmt: skip
 
 
@@ -204,6 +210,16 @@ def test_a_loaded_package_does_the_same(schema: Any, options: dict[str, Any], tm
             break
 
 
+def test_required_keys_are_no_states() -> None:
+    names = [f"name{n}" for n in range(40)]
+    sizes = []
+    for count in (1, 40):
+        schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
+        program, _ = linked({**schema, "required": names[:count]}, key_order="any")
+        sizes.append(program.states)
+    assert sizes[0] == sizes[1]
+
+
 def test_damaged_guards_are_refused(tmp_path: Path) -> None:
     compiled = schemac.link(schemac.compile(json.dumps(SCHEMAS[5])), VOCABULARY)
     program = compiled.programs[0]
@@ -220,6 +236,18 @@ def test_damaged_guards_are_refused(tmp_path: Path) -> None:
         schemac.save(replace(compiled, programs=(hurt,)), tmp_path / "hurt.pkg")
         with pytest.raises(PackageError):
             load(tmp_path / "hurt.pkg")
+
+
+@pytest.mark.parametrize("key", [b'"\\u0061"', b"a", b'"\\x"', b""])
+def test_required_keys_in_another_spelling_are_refused(key: bytes, tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["a"], "additionalProperties": {"const": 1}}
+    compiled = schemac.link(schemac.compile(json.dumps(schema), key_order="any"), VOCABULARY)
+    ((procedure, guard),) = compiled.automaton.guards
+    assert guard.required == {b'"a"'}
+    hurt = replace(compiled.automaton, guards=((procedure, replace(guard, required=frozenset([key]))),))
+    schemac.save(replace(compiled, automaton=hurt), tmp_path / "hurt.pkg")
+    with pytest.raises(PackageError):
+        load(tmp_path / "hurt.pkg").program()
 
 
 def test_a_limit_that_turns_out_too_low_heads_for_the_nearest_end() -> None:

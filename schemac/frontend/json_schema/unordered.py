@@ -1,27 +1,30 @@
 """What is still demanded of an object whose members come in any order: the states of its automaton.
 
 The keys of an object are distinct: the guard of its frame remembers them. So a state need not say which keys have
-come. What an object demands is taken apart until no alternatives are nested,
+come, and keys that there must be in any case are left to the guard, which asks for them at the closing brace. What
+else an object demands is taken apart until no alternatives are nested,
 
     component     demands on keys that no other component speaks of
       leaf        one alternative of it: a residual without "or" parts, and how many of the keys it needs are missing
 
 A member changes a leaf by what it says about its key and by the counts; the demands on single keys stay as they are,
 since a key that has come does not come again. A component's state is the set of its leaves that are still possible,
-and the state of the object has one for each component. So n required keys take n + 1 states, and alternatives are told
-apart as soon as members do. Leaves that can no longer be finished are dropped: what a leaf lacks, and whether it may
-still come, shows from its counts alone.
+and the state of the object has one for each component. So only keys that some alternatives need and others do not are
+counted, and alternatives are told apart as soon as members do. Leaves that can no longer be finished are dropped: what
+a leaf lacks, and whether it may still come, shows from its counts alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from schemac.budget import Budget
 from schemac.frontend.json_schema.demands import MAX_FINITE_KEYS, Demands
 from schemac.frontend.json_schema.formula import FALSE, TRUE
 from schemac.frontend.json_schema.partition import Alternative, Partition
 from schemac.frontend.json_schema.residuals import Part, Residuals
+from schemac.frontend.json_schema.text import spell
 from schemac.ir.dfa import Dfa
 from schemac_runtime.registers import Guard
 
@@ -77,11 +80,11 @@ class Unordered:
         components = self._components(demands.start)
         self._owner = {key: number for number, (keys, _) in enumerate(components) for key in keys}
         self.leaves = [[leaf for leaf in leaves if self._is_supplied(leaf)] for _, leaves in components]
+        states = self.leaves
         if len(components) == 1:
             self._owner = dict.fromkeys(range(self._keys), 0)
             states = [self._counted_by_guard(self.leaves[0])]
-        else:
-            states = self.leaves
+        states = self._required_by_guard(states, demands.names)
         numbers = [self._set(self._leaf(residual, self._needed(residual)) for residual in part) for part in states]
         if None not in numbers:
             self.start = tuple(number for number in numbers if number is not None)
@@ -186,6 +189,7 @@ class Unordered:
 
     def _counted_by_guard(self, leaves: list[int]) -> list[int]:
         """The leaves without counts that say nothing, or that the guard can check as they are the same in all."""
+        leaves = [leaf for leaf in leaves if self._leaf(leaf, self._needed(leaf)) is not None]
         leaves = [self._without_idle_counts(leaf) for leaf in leaves]
         least = max((self._bound(leaf, "min") or 0 for leaf in leaves), default=0)
         if all(self._bound(leaf, "min") == least or self._needed(leaf) >= least for leaf in leaves):
@@ -194,11 +198,39 @@ class Unordered:
             least = 0
         most = {self._bound(leaf, "max") for leaf in leaves}
         high = None
-        if len(most) == 1 and not any(self._needed(leaf) or self._fewest_others(leaf) for leaf in leaves):
+        everywhere = len(self._needed_everywhere(leaves))
+        if len(most) == 1 and not any(
+            self._needed(leaf) > everywhere or self._fewest_others(leaf) for leaf in leaves
+        ):  # so that the guard can tell whether there is room for what is missing
             (high,) = most
             leaves = [self._without(leaf, "max") for leaf in leaves]
-        self.guard = Guard("members", least, high, distinct=True)
+        self.guard = replace(self.guard, low=least, high=high)
         return list(dict.fromkeys(leaves))
+
+    def _required_by_guard(self, components: list[list[int]], names: Sequence[str]) -> list[list[int]]:
+        """The components' leaves without the keys that all leaves of theirs need: the guard asks for those.
+
+        Where states count how many members may still come, they must know of all that are missing.
+        """
+        if any(self._bound(leaf, "max") is not None for leaves in components for leaf in leaves):
+            return components
+        required: set[int] = set()
+        rest: list[list[int]] = []
+        for leaves in components:
+            keys = self._needed_everywhere(leaves)
+            required |= keys
+            rest.append(list(dict.fromkeys(self._not_needing(leaf, keys) for leaf in leaves)))
+        self.guard = replace(self.guard, required=frozenset(spell(names[key]) for key in required))
+        return rest
+
+    def _needed_everywhere(self, leaves: list[int]) -> set[int]:
+        needs = [{key for key, (_, needed) in self._demanded(leaf).items() if needed} for leaf in leaves]
+        return set.intersection(*needs) if needs else set()
+
+    def _not_needing(self, residual: int, keys: set[int]) -> int:
+        entries = self._demanded(residual).items()
+        kept = {key: ([value], needed and key not in keys) for key, (value, needed) in entries}
+        return self._residuals.demand(kept, self._residuals.nodes[residual][1])
 
     def _classes(self, residual: int) -> Iterator[tuple[Dfa | None, frozenset[int]]]:
         return self._keysets.classes(self._residuals.keysets(residual))
