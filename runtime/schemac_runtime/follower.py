@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from schemac_runtime.endings import endings
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
 from schemac_runtime.registers import Guard, Register, acted, canonical_value, character, has_room, may_close, opened
@@ -184,12 +185,24 @@ class Follower:
             index, register, registers = registers
             if register.start >= 0 and register.seen and self.guards[index].distinct:
                 texts = min(many * tables.rest_of[here], MANY)
-                if texts <= _TEXTS * (len(register.seen) + 1) and not self._completes(place, depth):
-                    return False
+                if texts <= _TEXTS * (len(register.seen) + 1):
+                    new = self._new_key(state, index, register) if here == state and not depth else None
+                    if not (self._completes(place, depth) if new is None else new):
+                        return False
             many = min(many * tables.whole_of[here], MANY)
             here, below = below.ret, below.parent or below
             depth += 1
         return True
+
+    def _new_key(self, state: int, index: int, register: Register) -> bool | None:
+        """Whether a key that is being read can become one that has not been seen; None where that takes a search."""
+        if self.guards[index].kind != "members":
+            return None
+        text = bytes(self.text[register.start :]).lstrip(SPACES)
+        known = endings(self.tables, state, opened=bool(text))
+        if any(canonical_value(text + ending) not in register.seen for ending in known.texts):
+            return True
+        return False if known.complete else None
 
     def _completes(self, place: Place, depth: int) -> bool:
         """Whether some text ends the item or key of the register at that depth, and is let through."""

@@ -25,10 +25,12 @@ from schemac_runtime.registers import (
     plain_characters,
 )
 from schemac_runtime.stacks import Stack
-from schemac_runtime.suspects import FAR, Level, Suspects
+from schemac_runtime.suspects import FAR, Level, Suspects, ending
 
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
 _TRIED_TOKENS = 2_000
+#: Up to so many stop ids are looked for one by one.
+_FEW_STOPS = 4
 #: Masks remembered by a matcher, by circumstances.
 _REMEMBERED = 4_096
 
@@ -36,7 +38,7 @@ _REMEMBERED = 4_096
 class GuardedMatcher(Matcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_follower", "_forbidden", "_last", "_places", "_places_history", "_suspects")
+    __slots__ = ("_follower", "_forbidden", "_last", "_places", "_places_history", "_suspects", "_whole_keys")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
@@ -49,6 +51,7 @@ class GuardedMatcher(Matcher):
         self._follower = Follower(self.program, self.program.guards, self._pool)
         self._forbidden: dict[object, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
+        self._whole_keys = False  # whether a token of the mask may hold a member's key, all of it
         self._places_history: list[tuple[Places, int]] = []
         self._go_to(self._follower.start())
 
@@ -134,6 +137,7 @@ class GuardedMatcher(Matcher):
         super().fill_bitmask(bitmask, row)
         if self._now is ENDED:
             return
+        self._whole_keys = self._suspects.may_hold_key(self._out)
         key = tuple(map(self._circumstances, self._places))
         near = any(part != FAR for place in key for part in place[2])
         if near or self._suspects.may_enter(self._out):
@@ -174,21 +178,36 @@ class GuardedMatcher(Matcher):
         number = self._suspects.near(index, register)
         if guard.kind == "characters":
             return number if number == FAR else (number, register.mode)
-        if guard.kind != "members" and not guard.distinct:
+        if guard.kind == "members":
+            return self._circumstance_of_keys(index, register, number)
+        if not guard.distinct:
             return number
         quiet = quiet and number == FAR
-        if not register.seen and not guard.required:
+        if not register.seen:
             return FAR if quiet else (number,)
-        if register.start < 0:
-            return FAR if quiet and not self._suspects.closed[index] else (number, register.seen)
         text = bytes(self._follower.text[register.start :]).lstrip(SPACES)
-        known = any(key.startswith(text) for keys in (register.seen, guard.required) for key in keys)
-        if text[:1] == b'"' and b"\\" not in text and not known:
+        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
             if quiet and not self._suspects.narrows(self.program, state):
                 return FAR
             if len(text) > self._suspects.longest_pair:
                 return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
+
+    def _circumstance_of_keys(self, index: int, register: Register, number: object) -> object:
+        suspects, guard = self._suspects, self._follower.guards[index]
+        text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
+        few_left = guard.high is not None and suspects.near(index, register) != FAR
+        if self._whole_keys or few_left or suspects.exhausted(index, register):
+            return number, register.seen, text
+        relevant = suspects.relevant(register.seen)
+        if text is None:
+            return FAR if number == FAR and not relevant else (number, relevant)
+        again = ending(register.seen, text)
+        # The object may close behind this key if it is the last one that is missing.
+        last = ending(guard.required - register.seen, text) if register.missing == 1 else ()
+        if number == FAR and not again and not relevant:
+            return FAR
+        return number, relevant, frozenset(again), bool(text), frozenset(last), register.missing == 1
 
     def _find_entering(self, out: Int32) -> Operation | None:
         """The same where only tokens that enter a guarded frame could break a guard."""
@@ -211,18 +230,24 @@ class GuardedMatcher(Matcher):
             doubtful = np.flatnonzero(allowed & ~self._beyond_doubt(suspects)).astype(np.int64)
             for _, surely in suspects[1:]:
                 certain = np.intersect1d(certain, surely)
-        stops = np.array(sorted(self.stop_ids), dtype=np.int64)
-        gone = [certain[~np.isin(certain, stops)]]
+        gone = [self._without_stops(certain)]
         if self._at_end(self._now) and not self._follower.ends(self._places):
-            gone.append(stops)
-        groups = self._alike(doubtful[~np.isin(doubtful, stops)])
-        refused = self._refused([token for token, _ in groups])
-        gone += [like for token, like in groups if token in refused]
-        tokens = np.concatenate(gone)
+            gone.append(np.array(sorted(self.stop_ids), dtype=np.int64))
+        if len(doubtful):
+            groups = self._alike(self._without_stops(doubtful))
+            refused = self._refused([token for token, _ in groups])
+            gone += [like for token, like in groups if token in refused]
+        tokens = np.concatenate(gone) if len(gone) > 1 else gone[0]
         if not len(tokens):
             return None
         words, bits, _ = tokens_operation(tokens)
         return words, ~bits, True
+
+    def _without_stops(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if not len(tokens):
+            return tokens
+        stops = np.array(sorted(self.stop_ids), dtype=np.int64)
+        return tokens[~np.isin(tokens, stops)] if len(stops) > _FEW_STOPS else tokens[(tokens != stops[:, None]).all(0)]
 
     def _beyond_doubt(
         self, suspects: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
@@ -288,14 +313,24 @@ class GuardedMatcher(Matcher):
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
         levels: list[Level] = []
+        keys = None  # only the innermost object can be at a key
         inside = self._follower.tables.guard_of[state] >= 0
         for index, register in chain(registers):
             text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
-            levels.append((index, register, text, inside and self._follower.tables.rest_of[state] < MANY))
+            few = inside and self._follower.tables.rest_of[state] < MANY
+            if keys is None and text is not None and self._follower.guards[index].kind == "members":
+                keys = self._suspects.keys(index, register, state if inside else -1, text)
+                few = few and not keys[2]
+            levels.append((index, register, text, few))
             inside = False
         doubtful, certain = self._suspects.at(levels, in_string=bool(self._follower.tables.in_string[state]))
+        if keys is not None and len(keys[0]):
+            doubtful = np.union1d(doubtful, keys[0])
+        if keys is not None and len(keys[1]):
+            certain = np.union1d(certain, keys[1]) if len(certain) else keys[1]
         every = len(doubtful) == self.program.vocab_size  # sorting all of them takes milliseconds
-        if not every and any(level[1].seen and level[2] is not None for level in levels):
+        settled = keys is not None and keys[2]
+        if not every and not settled and any(level[1].seen and level[2] is not None for level in levels):
             doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
         return doubtful, certain
 
@@ -403,7 +438,7 @@ class GuardedMatcher(Matcher):
         other = super().fork()
         assert isinstance(other, GuardedMatcher)
         other._follower, other._suspects = self._follower.copy(), self._suspects
-        other._forbidden, other._last = self._forbidden, self._last
+        other._forbidden, other._last, other._whole_keys = self._forbidden, self._last, self._whole_keys
         other._places, other._places_history = self._places, list(self._places_history)
         return other
 

@@ -144,6 +144,16 @@ class GuardTables:
         return {}
 
     @cached_property
+    def endings(self) -> dict[tuple[int, bool], object]:
+        """What `schemac_runtime.endings` has worked out."""
+        return {}
+
+    @cached_property
+    def key_tokens(self) -> dict[tuple[int, bool], object]:
+        """The same of tokens."""
+        return {}
+
+    @cached_property
     def label_symbol(self) -> dict[int, int]:
         """Special token -> symbol."""
         first = self.symbols - len(self.label_token)

@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from schemac_runtime.endings import key_tokens
 from schemac_runtime.guards import GuardTables
-from schemac_runtime.program import Operation, tokens_operation
-from schemac_runtime.registers import Guard, Register
+from schemac_runtime.program import EXIT, NO_EDGE, Operation, tokens_operation
+from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register
 
 if TYPE_CHECKING:
     from schemac_runtime.program import Program
@@ -23,6 +24,10 @@ Ids = npt.NDArray[np.int64]
 #: Sets of suspects remembered by a program.
 _REMEMBERED = 2_000
 _MANY = (1 << 31) - 1
+_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
+_NO_KEYS: frozenset[bytes] = frozenset()
+#: Bytes of whitespace between a comma and a key, at the most.
+_LAYOUT = 8
 #: A number that is far from both bounds, and one that is far below the lower one.
 FAR, _FAR_BELOW = -1, -2
 #: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on.
@@ -41,7 +46,8 @@ class Suspects:
         longest_pair: the most bytes of a token that can end one string and hold another.
         needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
-        closed: by guard, whether its keys are finitely many somewhere.
+        fewest: by guard, a number of keys that is always enough for a new one to be had, but for this: where a guard
+            remembers so many keys, there may be no other; `_MANY` if there always is.
         entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
     """
 
@@ -52,7 +58,7 @@ class Suspects:
     longest_pair: int
     needed: tuple[int, ...]
     characters: memoryview
-    closed: tuple[bool, ...]
+    fewest: tuple[int, ...]
     entering: Bool | None
     _narrowing: dict[int, Ids] = field(default_factory=dict, repr=False)
     _known: dict[object, tuple[Ids, Ids]] = field(default_factory=dict, repr=False)
@@ -63,12 +69,12 @@ class Suspects:
         found = _KNOWN.get(tables)
         if found is None:
             guards = tuple(guard for _, guard in tables.guards)
-            closed, needed = [], []
+            needed = []
+            if any(guard.kind == "members" for guard in guards):
+                tables.texts.prepare_keys()
             pairs = np.diff(tables.token_start)[(tables.texts.having(0x22) > 2) & (tables.texts.having(0x2C) > 0)]
             for procedure, _ in tables.guards:
-                rest = tables.rest[tables.owner == procedure]
                 needed.append(int(tables.needed[tables.owner == procedure].max(initial=0)))
-                closed.append(bool(((rest > 0) & (rest < _MANY)).any()))
             found = _KNOWN[tables] = Suspects(
                 tables,
                 guards,
@@ -77,22 +83,32 @@ class Suspects:
                 int(pairs.max(initial=0)),
                 tuple(needed),
                 tables.texts.characters.data,
-                tuple(closed),
+                _fewest_keys(tables),
                 _entering(tables, guards),
             )
         return found
 
     def may_enter(self, out: npt.NDArray[np.int32]) -> bool:
         """Whether a mask allows a token of `entering`."""
-        if self.entering is None:
-            return False
-        words, bits, _ = self._entering_bits
-        return bool((out[words] & bits).any())
+        return self.entering is not None and _meet(out, self._entering_bits)
+
+    def may_hold_key(self, out: npt.NDArray[np.int32]) -> bool:
+        """Whether a mask allows a token in which a member may begin and its key end. Few vocabularies have any."""
+        return self.most_keys > 1 and _meet(out, self._whole_key_bits)
+
+    @cached_property
+    def _whole_key_bits(self) -> Operation:
+        return tokens_operation(np.flatnonzero(self.tables.texts.members[0]))
 
     @cached_property
     def entering_ids(self) -> Ids:
         """The tokens of `entering`, ascending."""
         return np.zeros(0, dtype=np.int64) if self.entering is None else np.flatnonzero(self.entering)
+
+    @cached_property
+    def most_keys(self) -> int:
+        """The most keys that end in one token."""
+        return 1 + int(self.tables.texts.members[0].max(initial=0))
 
     @cached_property
     def _entering_bits(self) -> Operation:
@@ -107,9 +123,10 @@ class Suspects:
 
     def _near(self, index: int, number: int) -> int:
         guard = self.guards[index]
+        longest = self.most_keys if guard.kind == "members" else self.longest
         if number < guard.low:
-            return _FAR_BELOW if number + self.longest + 1 < guard.low else number
-        if guard.high is None or number + self.longest + self.needed[index] < guard.high:
+            return _FAR_BELOW if number + longest + 1 < guard.low else number
+        if guard.high is None or number + longest + self.needed[index] < guard.high:
             return FAR
         return number
 
@@ -127,15 +144,7 @@ class Suspects:
             found = np.flatnonzero(doubtful & ~certain), np.flatnonzero(certain)
             if len(self._known) < _REMEMBERED:
                 self._known[key] = found
-        doubtful_ids, certain_ids = found
-        if levels and len(doubtful_ids) < len(self.tables.token_start) - 1:
-            index, register, text, _ = levels[0]
-            if self.guards[index].kind == "members" and text:  # a key that has been seen may end here
-                by_end = self.tables.texts.by_key_end
-                ends = [by_end.get(s[len(text) : -1], []) for s in register.seen if s.startswith(text)]
-                if any(ends):
-                    doubtful_ids = np.union1d(doubtful_ids, [token for tokens in ends for token in tokens])
-        return doubtful_ids, certain_ids
+        return found
 
     def _alike(self, level: Level) -> object:
         """What the suspects depend on in a level."""
@@ -144,7 +153,8 @@ class Suspects:
         number = self.near(index, register)
         if guard.kind == "characters":
             return index, number, bool(register.mode)
-        return index, number, not register.number, bool(register.seen), text is None, not text, few
+        exhausted = self.exhausted(index, register)
+        return index, number, not register.number, bool(register.seen), text is None, not text, few, exhausted
 
     def _at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:
         t = self.tables
@@ -167,8 +177,7 @@ class Suspects:
             else:
                 mine = self._members(index, register, text)
                 leaving = t.texts.having(0x7D) > 0
-            full = guard.kind == "members" and text is not None and _is_full(guard, register)
-            if full or (few and register.seen):
+            if few and register.seen:
                 mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching
             reaching = leaving if reaching is None else reaching & leaving
@@ -179,23 +188,31 @@ class Suspects:
         return len(self.narrowing(program, state)) > 0
 
     def narrowing(self, program: Program, state: int) -> Ids:
-        """Tokens after which only few texts lead to the end of what is being read at a state."""
+        """Tokens after which only few texts lead to the end of what is being read at a state, in every reading."""
         found = self._narrowing.get(state)
         if found is None:
-            rest, whole = self.tables.rest_of, self.tables.whole_of
             classes = np.zeros(program.classes, dtype=np.bool_)
-            for here in (state, program.default_state[state]):
-                if here < 0:
-                    continue
-                for edge in range(program.edge_start[here], program.edge_start[here + 1]):
-                    for context, target in program.outcomes(edge):
-                        if context >= 0:
-                            pushed = program.chain(context)
-                            counts = [rest[pushed[0]], *(whole[ret] for ret in (*pushed[1:], target))] if pushed else []
-                            few = max(counts) < _MANY if counts else rest[target] < _MANY
-                            classes[program.edge_class[edge]] |= few
+            for here in (program.default_state[state], state):
+                if here >= 0:
+                    self._narrow(program, slice(program.edge_start[here], program.edge_start[here + 1]), classes)
             found = self._narrowing[state] = np.flatnonzero(classes[program.tables.token_class])
         return found
+
+    def _narrow(self, program: Program, edges: slice, classes: Bool) -> None:
+        """Note for the classes of some edges whether only few texts lead on after each of their outcomes."""
+        values, of = program.tables.edge_value[edges], program.tables.edge_class[edges]
+        classes[of] = (values >= 0) & (self.tables.rest[np.maximum(values, 0)] < _MANY)
+        for edge in (edges.start + np.flatnonzero((values < 0) & (values != NO_EDGE))).tolist():
+            inside = [outcome for outcome in program.outcomes(edge) if outcome[0] != EXIT]
+            few = all(self._leads_to_few(program.chain(context), target) for context, target in inside)
+            classes[program.edge_class[edge]] = bool(inside) and few
+
+    def _leads_to_few(self, pushed: Sequence[int], state: int) -> bool:
+        """Whether few texts lead on from a state above some return states."""
+        if not pushed:
+            return self.tables.rest_of[state] < _MANY
+        whole = self.tables.whole_of
+        return max(self.tables.rest_of[pushed[0]], *(whole[ret] for ret in (*pushed[1:], state))) < _MANY
 
     def _characters(self, index: int, register: Register) -> tuple[Bool, Bool]:
         t, guard = self.tables, self.guards[index]
@@ -230,23 +247,85 @@ class Suspects:
 
     def _members(self, index: int, register: Register, text: bytes | None) -> Bool:
         t = self.tables
-        mine: Bool = t.texts.whole_keys.copy()
+        whole_keys, starts = t.texts.members
+        mine: Bool = whole_keys > 0
         guard = self.guards[index]
         if register.number < guard.low or register.missing:
             mine |= t.texts.having(0x7D) > 0
         if guard.high is not None:
             mine |= t.texts.having(0x2C) > 0
-        if not register.seen:
-            return mine
-        if text is None:
-            if self.closed[index]:
-                mine |= t.texts.having(0x2C) > 0
-        elif not text:
-            mine |= t.texts.having(0x22) > 0
+        if self.exhausted(index, register) or (starts and text is None and register.seen):
+            mine |= t.texts.having(0x2C) > 0
         return mine
 
+    def exhausted(self, index: int, register: Register) -> bool:
+        """Whether there may be no new key behind this member."""
+        return len(register.seen) + (register.start >= 0) >= self.fewest[index]
 
-def _is_full(guard: Guard, register: Register) -> bool:
+    def relevant(self, seen: frozenset[bytes]) -> frozenset[bytes]:
+        """Those of the keys that have been seen which matter while a value is read: a token may begin the next key like
+        one of them. Usually there are none.
+        """
+        _, starts = self.tables.texts.members
+        return frozenset(key for key in seen if key[:2] in starts) if starts else _NO_KEYS
+
+    def keys(self, index: int, register: Register, state: int, text: bytes) -> tuple[Ids, Ids, bool]:
+        """The tokens that seen keys put in doubt where a key is read: (doubtful, certainly forbidden, whether that is
+        all; otherwise tokens after which few texts lead on are in doubt too).
+
+        Args:
+            index: of the object's guard.
+            register: of the object.
+            state: of the object's frame, or -1 within a frame that it called.
+            text: of the key so far, without whitespace before it.
+        """
+        texts, guard = self.tables.texts, self.guards[index]
+        again = ending(register.seen, text)
+        full = is_full(guard, register)
+        if not again and not full:
+            return _NO_IDS, _NO_IDS, True
+        fitting = key_tokens(self.tables, state, opened=bool(text)) if state >= 0 else None
+        if fitting is not None:
+            if full:
+                again = list(fitting.of.keys() - set(ending(guard.required - register.seen, text)))
+            return _NO_IDS, fitting.gone(again), True
+        if full:
+            return np.arange(len(self.tables.token_start) - 1), _NO_IDS, True
+        if b"\\" in text or any(b"\\" in key for key in again):
+            return np.flatnonzero(texts.having(0x22)), _NO_IDS, False
+        before = (b"",) if text else texts.spaces_before_keys
+        gone = [token for key in again for spaces in before for token in texts.ending_a_key(spaces + key)]
+        return texts.escaped_ends, np.array(sorted(gone), dtype=np.int64), False
+
+
+def _meet(out: npt.NDArray[np.int32], tokens: Operation) -> bool:
+    """Whether a row allows some of the tokens that a step would allow."""
+    words, bits, _ = tokens
+    return bool((out[words] & bits).any())
+
+
+def ending(seen: frozenset[bytes], text: bytes) -> list[bytes]:
+    """The endings of a key that would make it one of the seen ones."""
+    return [key[len(text) :] for key in seen if key.startswith(text)] if text else list(seen)
+
+
+def _fewest_keys(t: GuardTables) -> tuple[int, ...]:
+    """See `Suspects.fewest`."""
+    fewest = dict.fromkeys((procedure for procedure, _ in t.guards), _MANY)
+    quote = int(t.byte_class[0x22])
+    for state, symbol, action in t.actions.tolist():
+        if ACTIONS[action] != NEXT:
+            continue
+        opened, steps = t.flat[state * t.symbols + symbol], 0
+        while t.flat[opened * t.symbols + quote] < 0 and steps < _LAYOUT and (bytes_of := t.bytes_of(opened)):
+            opened, steps = t.flat[opened * t.symbols + int(t.byte_class[bytes_of[0]])], steps + 1
+        opened = t.flat[opened * t.symbols + quote]
+        procedure = int(t.owner[state])
+        fewest[procedure] = min(fewest[procedure], 0 if opened < 0 else t.rest_of[opened])
+    return tuple(fewest[procedure] for procedure, _ in t.guards)
+
+
+def is_full(guard: Guard, register: Register) -> bool:
     """Whether only required keys may come."""
     return guard.high is not None and register.number + register.missing >= guard.high
 
@@ -270,7 +349,7 @@ def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
             if guard.distinct:
                 found |= opens & (commas > 0)
         else:
-            found |= t.texts.whole_keys
+            found |= t.texts.members[0] > 1
             if guard.low or guard.required:
                 found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x7D) > 0)
             if guard.high is not None and len(guard.required) >= guard.high:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +13,11 @@ import numpy.typing as npt
 Bool = npt.NDArray[np.bool_]
 #: Vocabularies whose facts are kept; a server has one.
 _KEPT = 4
+#: A member that begins: the first two bytes of its key. A key from its comma or brace to its closing mark. An escape,
+#: then the end of a string.
+_KEY_BEGINS = re.compile(rb'[,{][ \t\n\r]*(?=("[^"\\]|""|"\\))')
+_WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 _RECENT: list[TokenTexts] = []
 
 
@@ -90,17 +98,64 @@ class TokenTexts:
         flags: bytes = (~self.quoted & (np.diff(self._start) > 0)).astype(np.uint8).tobytes()
         return flags
 
-    @cached_property
-    def whole_keys(self) -> Bool:
-        """bool [V]: tokens in which a member could begin and its key end: a comma or brace, two quotation marks."""
-        opens = (self.having(0x2C) > 0) | (self.having(0x7B) > 0)
-        return opens & (self.having(0x22) >= 2)
+    def prepare_keys(self) -> None:
+        """Work out now, not at the first key, what the keys of objects need."""
+        self.equal(b"")
+        self.ending_a_key(b'"')
+        _ = self.members, self.escaped_ends, self.spaces_before_keys
 
     @cached_property
-    def by_key_end(self) -> dict[bytes, list[int]]:
-        """What stands before the first quotation mark -> the tokens with one."""
-        found: dict[bytes, list[int]] = {}
+    def members(self) -> tuple[npt.NDArray[np.int32], frozenset[bytes]]:
+        """(int32 [V]: how often in each token a member may begin and its key end, that is a comma or brace, then the
+        key; how the keys begin that begin in a token, two bytes each).
+        """
+        whole = np.zeros(len(self._start) - 1, dtype=np.int32)
+        starts: set[bytes] = set()
+        opens = (self.having(0x2C) > 0) | (self.having(0x7B) > 0)
+        for token in np.flatnonzero(opens & (self.having(0x22) > 0)).tolist():
+            piece = self.text[self.starts[token] : self.starts[token + 1]]
+            starts.update(found.group(1) for found in _KEY_BEGINS.finditer(piece))
+            whole[token] = len(_WHOLE_KEY.findall(piece))
+        return whole, frozenset(starts)
+
+    @cached_property
+    def escaped_ends(self) -> npt.NDArray[np.int64]:
+        """Tokens that can end a string behind an escape."""
+        found = np.flatnonzero((self.having(0x22) > 0) & (self.having(0x5C) > 0))
+        return found[[_ESCAPED_END.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
+
+    @cached_property
+    def spaces_before_keys(self) -> tuple[bytes, ...]:
+        """The whitespace, none included, before the quotation marks that tokens begin with."""
+        found: dict[bytes, None] = {b"": None}
         for token in np.flatnonzero(self.having(0x22)).tolist():
             piece = self.text[self.starts[token] : self.starts[token + 1]]
-            found.setdefault(piece[: piece.index(b'"')], []).append(token)
+            rest = piece.lstrip(b" \t\n\r")
+            if rest[:1] == b'"':
+                found[piece[: len(piece) - len(rest)]] = None
+        return tuple(found)
+
+    @cached_property
+    def _of_text(self) -> dict[bytes, list[int]]:
+        """The tokens of a text, for all texts."""
+        found: dict[bytes, list[int]] = {}
+        for token, (start, end) in enumerate(pairwise(self.starts)):
+            if start < end:
+                found.setdefault(self.text[start:end], []).append(token)
         return found
+
+    @cached_property
+    def _with_mark(self) -> tuple[list[bytes], list[int]]:
+        """The texts of all tokens with a quotation mark, sorted, and their ids."""
+        tokens = np.flatnonzero(self.having(0x22)).tolist()
+        ordered = sorted((self.text[self.starts[token] : self.starts[token + 1]], token) for token in tokens)
+        return [text for text, _ in ordered], [token for _, token in ordered]
+
+    def equal(self, text: bytes) -> list[int]:
+        """The tokens that are a text."""
+        return self._of_text.get(text, [])
+
+    def ending_a_key(self, text: bytes) -> list[int]:
+        """The tokens that start with a text that ends with a quotation mark."""
+        texts, ids = self._with_mark
+        return ids[bisect_left(texts, text) : bisect_left(texts, text[:-1] + b"#")]

@@ -94,7 +94,8 @@ def test_required_keys_of_a_guard_parse_back() -> None:
     graph.final(graph.literal(0, b"{}"))
     builder.define(builder.declare("object", "#"), graph, guard)
     printed = print_module(builder.build())
-    assert printed.splitlines()[0].endswith(r'guard members 1.. distinct required "a" | "quoted \"b\"" | "\u00e9|\\n\n"')
+    heading = r'guard members 1.. distinct required "a" | "quoted \"b\"" | "\u00e9|\\n\n"'
+    assert printed.splitlines()[0].endswith(heading)
     assert parse_module(printed).procedures[0].guard == guard
 
 

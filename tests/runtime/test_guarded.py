@@ -60,6 +60,17 @@ UNORDERED: list[Any] = [
     {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 1}, "aa": {"const": 1}, "éb": {"const": 1}},
      "required": ["éb", "a"], "additionalProperties": False, "minProperties": 3},
     {"type": "object", "maxProperties": 0},
+    {"type": "object", "patternProperties": {"^[ab]$": {"const": 1}, "^a": {"type": "integer"}},
+     "additionalProperties": False},
+    {"type": "object", "propertyNames": {"enum": ["a", "ab", "b\"", "b\\"]}, "additionalProperties": {"const": 1}},
+    {"type": "object", "properties": {"a": {"const": 1}, "b\"a": {"const": 1}}, "additionalProperties": {"const": 1}},
+    {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b", "ab"]}], "properties": {"a": {"const": 1},
+     "b": {"const": 1}, "ab": {"const": 1}, "aa": {"const": 1}}, "additionalProperties": False},
+    {"type": "array", "items": {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 1}},
+     "required": ["a"], "additionalProperties": False}, "minItems": 2},
+    {"type": "object", "propertyNames": {"maxLength": 2, "pattern": "^[ab]*$"}, "additionalProperties": {"const": 1}},
+    {"type": "object", "properties": {"a": {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 12}},
+     "additionalProperties": False}, "b": {"const": "a"}}, "required": ["b"], "additionalProperties": False},
 ]  # fmt: skip
 
 
