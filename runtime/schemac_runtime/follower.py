@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from schemac_runtime.endings import endings
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
-from schemac_runtime.registers import Guard, Register, acted, canonical_value, character, has_room, may_close, opened
+from schemac_runtime.registers import (
+    Guard,
+    Register,
+    acted,
+    called,
+    canonical_value,
+    character,
+    has_room,
+    may_close,
+    opened,
+)
 from schemac_runtime.stacks import Stack, StackPool
 
 #: The registers of the guarded frames, innermost first: (index of the guard, register, those below).
 Registers = tuple[int, Register, "Registers"] | None
-#: A configuration with its registers. Its stack is one stack, never a set of several.
+#: A configuration with its registers. Its stack is one stack, or a set of several if none of the registers remembers
+#: values.
 Place = tuple[int, Stack, Registers]
 Places = tuple[Place, ...]
 #: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
 MANY = (1 << 31) - 1
+#: More places than this after a byte are merged where that is the same.
+_FEW = 4
 #: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
 _TEXTS = 16
 #: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
@@ -31,17 +44,18 @@ class Follower:
     Attributes:
         program: what is followed.
         tables: its guards.
-        guards: in their order.
+        guards: in their order; `counting`: those of repetitions.
         pool: makes the stacks.
         text: all bytes so far; `position` counts in it. A step reads bytes that stand there already.
     """
 
-    __slots__ = ("guards", "pool", "program", "tables", "text")
+    __slots__ = ("counting", "guards", "pool", "program", "tables", "text")
 
     def __init__(self, program: Program, tables: GuardTables, pool: StackPool) -> None:
         self.program = program
         self.tables = tables
         self.guards: list[Guard] = [guard for _, guard in tables.guards]
+        self.counting = frozenset(index for index, guard in enumerate(self.guards) if guard.kind == "repeats")
         self.pool = pool
         self.text = bytearray()
 
@@ -86,18 +100,56 @@ class Follower:
                     if changed is not None:
                         after.append((target, stack, changed))
             if special[state]:
-                pending += self._without_reading(state, stack, registers, position)
-        return after if len(after) < 2 else list(dict.fromkeys(after))
+                pending += _new(self._without_reading(state, stack, registers, position), pending)
+        return after if len(after) < 2 else self._merged(after)
+
+    def _merged(self, places: Iterable[Place]) -> Sequence[Place]:
+        """The same places, each once; many are one place above a set of stacks if their registers are equal."""
+        found = dict.fromkeys(places)
+        if len(found) <= _FEW:
+            return list(found)
+        together: dict[tuple[int, Registers], list[Stack]] = {}
+        kept: list[Place] = []
+        for place in found:
+            if any(self.guards[index].distinct for index, _ in chain(place[2])):
+                kept.append(place)  # what is left for its values depends on the stack, see `alive`
+            else:
+                together.setdefault((place[0], place[2]), []).append(place[1])
+        return [*kept, *((state, self.pool.union(of), registers) for (state, registers), of in together.items())]
 
     def _without_reading(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
         """Where a frame returns to, and what it calls."""
         places: list[Place] = []
-        if self.program.accepting[state] and not stack.empty:
+        if self.program.accepting[state] and stack.tops:
             places = self._returned(state, stack, registers, position)
-        for entry, guard, ret in self.tables.calls.get(state, ()):
-            below = stack if self.program.returns_only[ret] else self.pool.push(stack, ret)
+            if stack.empty:
+                del places[:1]
+        calls = self.tables.calls.get(state, ())
+        if calls and self.tables.guard_of[state] in self.counting:
+            counted = self._called(registers)
+            if counted is None:
+                return places
+            registers = counted
+        for entry, guard, ret in calls:
+            # A repetition needs to know where it returns to once it has used up its calls.
+            kept = guard in self.counting or not self.program.returns_only[ret]
+            below = self.pool.push(stack, ret) if kept else stack
             places.append((entry, below, self._entered(guard, registers, position)))
         return places
+
+    def _called(self, registers: Registers) -> Registers:
+        """The registers for a call from the innermost frame, a repetition; None if it has made all of its calls."""
+        assert registers is not None
+        index, register, below = registers
+        counted = called(self.guards[index], register)
+        return None if counted is None else (index, counted, below)
+
+    def _exhausted(self, state: int, registers: Registers) -> bool:
+        """Whether a repetition has made all of its calls, and can only end."""
+        if self.tables.guard_of[state] not in self.counting:
+            return False
+        assert registers is not None
+        return registers[1].number == self.guards[registers[0]].high
 
     def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
         return registers if guard < 0 else (guard, opened(self.guards[guard], position), registers)
@@ -121,14 +173,13 @@ class Follower:
         return None
 
     def _returned(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
-        """Where the text goes on if the frame ends here."""
+        """Where the text goes on if the frame ends here; first its end, if the frame is the last one."""
         if registers is not None and self.tables.guard_of[state] >= 0:
             index, register, registers = registers
             if not may_close(self.guards[index], register, self.text, position):
                 return []
-        if stack.empty:  # the text ends too
-            return [(state, stack, None)]
-        return [(ret, parent, registers) for ret, parent in stack.tops]
+        places: list[Place] = [(state, self.pool.bottom, None)] if stack.empty else []  # the text ends too
+        return places + [(ret, parent, registers) for ret, parent in stack.tops]
 
     def settled(self, places: Sequence[Place], position: int) -> Places:
         """As `_settled`, with registers: return where there is nothing else to do, enter where there is only a call."""
@@ -137,19 +188,21 @@ class Follower:
         pending = list(reversed(places))
         while pending:
             state, stack, registers = place = pending.pop()
-            if program.returns_only[state]:
+            if program.returns_only[state] or (not stack.empty and self._exhausted(state, registers)):
                 returned = self._returned(*place, position)
                 if stack.empty:
-                    settled.update(dict.fromkeys(returned))
-                else:
-                    pending += returned
+                    settled.update(dict.fromkeys(returned[:1]))
+                    del returned[:1]
+                pending += _new(returned, pending)
             elif program.enter_state[state] >= 0:
                 entry = program.enter_state[state]
+                if self.tables.guard_of[state] in self.counting:
+                    registers = self._called(registers)
                 entered = self._entered(self.tables.guard_of[entry], registers, position)
                 pending.append((entry, self.pool.push(stack, program.enter_return[state]), entered))
             else:
                 settled[place] = None
-        return tuple(settled)
+        return tuple(settled) if len(settled) <= _FEW else tuple(self._merged(settled))
 
     def ends(self, places: Places) -> bool:
         """Whether the text may end at one of the places."""
@@ -160,7 +213,7 @@ class Follower:
                 if returned:
                     return True
             else:
-                pending += [after for after in returned if self.program.accepting[after[0]]]
+                pending += _new([after for after in returned if self.program.accepting[after[0]]], pending)
         return False
 
     # -- what is left for items and keys -------------------------------------------------------------------------
@@ -178,6 +231,8 @@ class Follower:
         many = 1
         here, below = state, stack
         depth = 0
+        if not any(self.guards[index].distinct for index, _ in chain(registers)):
+            return True
         while registers is not None and many < MANY:
             while tables.guard_of[here] < 0:  # the frames within the guarded one
                 many = min(many * tables.whole_of[here], MANY)
@@ -246,6 +301,11 @@ class Follower:
             found.update(dict.fromkeys(bytes_of(state)))
             pending += self._without_reading(state, stack, registers, position)
         return list(found)
+
+
+def _new(places: list[Place], known: list[Place]) -> list[Place]:
+    """Those that are not known; few are not worth the look."""
+    return places if len(known) <= _FEW else [place for place in places if place not in known]
 
 
 def chain(registers: Registers) -> list[tuple[int, Register]]:

@@ -19,12 +19,9 @@ from schemac_runtime.errors import MatcherError
 from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, Registers, chain
 from schemac_runtime.masks import apply_operation, or_mask, unpack
 from schemac_runtime.matcher import ENDED, Configurations, Matcher
-from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, tokens_operation
-from schemac_runtime.registers import (
-    Register,
-    plain_characters,
-)
-from schemac_runtime.stacks import Stack
+from schemac_runtime.program import EXIT, UNREACHABLE, Int32, Operation, Program, tokens_operation
+from schemac_runtime.registers import Register, calls_counted, plain_characters
+from schemac_runtime.stacks import EMPTY_STACK, Stack
 from schemac_runtime.suspects import FAR, Level, Suspects, ending
 
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
@@ -38,7 +35,16 @@ _REMEMBERED = 4_096
 class GuardedMatcher(Matcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_follower", "_forbidden", "_last", "_places", "_places_history", "_suspects", "_whole_keys")
+    __slots__ = (
+        "_follower",
+        "_forbidden",
+        "_last",
+        "_nowhere",
+        "_places",
+        "_places_history",
+        "_suspects",
+        "_whole_keys",
+    )
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
@@ -49,6 +55,7 @@ class GuardedMatcher(Matcher):
     def _begin(self) -> None:
         assert self.program.guards is not None
         self._follower = Follower(self.program, self.program.guards, self._pool)
+        self._nowhere = Stack(0, (), False, 0)  # below a frame that must not end
         self._forbidden: dict[object, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
         self._whole_keys = False  # whether a token of the mask may hold a member's key, all of it
@@ -100,8 +107,14 @@ class GuardedMatcher(Matcher):
             return after or None
         self._follower.text += piece
         texts = tables.texts
-        if len(places) == 1 and (texts.plain[token] or (tables.in_string_of[places[0][0]] and texts.unquoted[token])):
-            quick = self._quick(places[0], token)
+        if len(places) == 1:
+            quick = None
+            if tables.in_string_of[places[0][0]] and texts.unquoted[token]:
+                quick = self._quick(places[0], token)
+            elif self._suspects.repeated:  # any byte may begin or end something
+                quick = self._quick_repeated(places[0], token)
+            elif texts.plain[token]:
+                quick = self._quick(places[0], token)
             if quick is not None:
                 return quick
         after = self._follower.read(places, piece, symbols, length)
@@ -128,6 +141,51 @@ class GuardedMatcher(Matcher):
                     return None
                 registers = (index, changed, below)
         reached: Place = (after[0], after[1], registers)
+        return (reached,) if self._follower.alive(reached) else None
+
+    def _quick_repeated(self, place: Place, token: int) -> Places | None:
+        """The place after a token within the innermost frame, a repetition; None where that is not so simple."""
+        state, stack, registers = place
+        if registers is None:
+            return None
+        index, register, below = registers
+        repetition = self._suspects.repeated.get(index)
+        if repetition is None or not repetition.plain or self._suspects.hasty[token]:
+            return None
+        program, guard, guard_of = self.program, self._follower.guards[index], self._follower.tables.guard_of
+        symbol_class = program.token_class[token]
+        begun: memoryview = repetition.begun
+        outer: Stack | None = stack
+        if guard_of[state] < 0:  # within a repeated text
+            begun, outer = repetition.begun_later, stack.parent
+            if program.accepting[state] or stack.parent is None or guard_of[stack.ret] < 0:
+                return None
+            outcome = program.only_outcome(state, symbol_class)
+            if outcome is not None and outcome[0] == EXIT:
+                state, stack, symbol_class = stack.ret, stack.parent, outcome[1]
+                outcome = None
+        else:
+            outcome = None
+        if outcome is None:
+            if register.number >= guard.low and (
+                stack.parent is None or program.accepting[stack.ret] or program.edge(stack.ret, symbol_class) >= 0
+            ):
+                return None
+            outcome = program.only_outcome(state, symbol_class)
+        if outcome is None or outcome[0] == EXIT:
+            return None
+        for ret in program.chain(outcome[0]):
+            stack = self._pool.push(stack, ret)
+        after = self._settled_once(outcome[1], stack)
+        counted = calls_counted(guard, register, begun[token])
+        if after is None or counted is None or counted.number == guard.high:
+            return None
+        here, above = after
+        while guard_of[here] < 0 and above.parent is not None:
+            here, above = above.ret, above.parent
+        if guard_of[here] < 0 or above is not outer:  # another guarded frame has been entered
+            return None
+        reached: Place = (*after, (index, counted, below))
         return (reached,) if self._follower.alive(reached) else None
 
     # -- masks ---------------------------------------------------------------------------------------------------
@@ -180,7 +238,7 @@ class GuardedMatcher(Matcher):
             return number if number == FAR else (number, register.mode)
         if guard.kind == "members":
             return self._circumstance_of_keys(index, register, number)
-        if not guard.distinct:
+        if guard.kind == "repeats" or not guard.distinct:
             return number
         quiet = quiet and number == FAR
         if not register.seen:
@@ -212,11 +270,13 @@ class GuardedMatcher(Matcher):
     def _find_entering(self, out: Int32) -> Operation | None:
         """The same where only tokens that enter a guarded frame could break a guard."""
         tokens = self._suspects.entering_ids
-        allowed = out[tokens >> 5].view(np.uint32) >> (tokens & 31).astype(np.uint32) & 1 > 0
-        refused = self._refused(tokens[allowed].tolist())
-        if not refused:
+        groups = self._alike(_among(out, tokens))
+        refused = self._refused([token for token, _ in groups])
+        gone = [like for token, like in groups if token in refused]
+        if not gone:
             return None
-        words, bits, _ = tokens_operation(np.array(sorted(refused - self.stop_ids), dtype=np.int64))
+        found = np.concatenate(gone)
+        words, bits, _ = tokens_operation(found[~np.isin(found, list(self.stop_ids))])
         return words, ~bits, True
 
     def _find_forbidden(self, out: Int32) -> Operation | None:
@@ -224,7 +284,7 @@ class GuardedMatcher(Matcher):
         suspects = [self._suspects_at(place) for place in self._places]
         doubtful, certain = suspects[0]
         if len(suspects) == 1:
-            doubtful = doubtful[out[doubtful >> 5].view(np.uint32) >> (doubtful & 31).astype(np.uint32) & 1 > 0]
+            doubtful, certain = _among(out, doubtful), _among(out, certain)
         else:  # what is beyond doubt at one place is so at all of them
             allowed = unpack(out[: self.program.words], self.program.vocab_size)
             doubtful = np.flatnonzero(allowed & ~self._beyond_doubt(suspects)).astype(np.int64)
@@ -292,6 +352,10 @@ class GuardedMatcher(Matcher):
 
     def _alike(self, tokens: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Tokens with those that fare alike: one class of tokens, as long in characters, within one string."""
+        spelled = self._suspects.spelled
+        if spelled is not None:
+            _, first, inverse = np.unique(spelled[tokens], return_index=True, return_inverse=True)
+            return _grouped(tokens, first, inverse.reshape(-1))
         registers = self._places[0][2]
         same = np.zeros(len(tokens), dtype=np.bool_)
         if len(self._places) == 1 and registers is not None and not registers[1].mode:
@@ -305,22 +369,25 @@ class GuardedMatcher(Matcher):
         characters = self._follower.tables.texts.characters[tokens]
         key = self.program.tables.token_class[tokens] * np.int64(1 << 16) + characters
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        order = np.argsort(inverse.reshape(-1), kind="stable")
-        groups = np.split(tokens[order], np.searchsorted(inverse.reshape(-1)[order], np.arange(1, len(first))))
-        found += [(int(tokens[index]), group) for index, group in zip(first, groups, strict=True)]
-        return found
+        return found + _grouped(tokens, first, inverse.reshape(-1))
 
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
         levels: list[Level] = []
         keys = None  # only the innermost object can be at a key
         inside = self._follower.tables.guard_of[state] >= 0
+        starts = self._starting(*place[:2]) if self._suspects.repeated else 0
+        unmet = None
         for index, register in chain(registers):
             text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
             few = inside and self._follower.tables.rest_of[state] < MANY
             if keys is None and text is not None and self._follower.guards[index].kind == "members":
                 keys = self._suspects.keys(index, register, state if inside else -1, text)
                 few = few and not keys[2]
+            if index in self._suspects.repeated:
+                few = len(levels) < starts
+                if unmet is None and register.number < self._follower.guards[index].low:
+                    unmet = len(levels)
             levels.append((index, register, text, few))
             inside = False
         doubtful, certain = self._suspects.at(levels, in_string=bool(self._follower.tables.in_string[state]))
@@ -332,7 +399,63 @@ class GuardedMatcher(Matcher):
         settled = keys is not None and keys[2]
         if not every and not settled and any(level[1].seen and level[2] is not None for level in levels):
             doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
+        if unmet is not None:
+            return self._with_unmet(place, unmet, doubtful, certain)
         return doubtful, certain
+
+    # -- repetitions ---------------------------------------------------------------------------------------------
+
+    def _starting(self, state: int, stack: Stack) -> int:
+        """How many of the guarded frames, innermost first, can make their next call before another byte is read."""
+        guard_of, accepting = self._follower.tables.guard_of, self.program.accepting
+        found = 0
+        while True:
+            found += guard_of[state] >= 0
+            if not accepting[state]:
+                return found
+            if stack.parent is None:  # the end, or several ways: any of the frames
+                return found if stack.ret == EMPTY_STACK else UNREACHABLE
+            state, stack = stack.ret, stack.parent
+
+    def _with_unmet(
+        self, place: Place, unmet: int, doubtful: npt.NDArray[np.int64], certain: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """With the tokens that cannot be read without ending a repetition that needs more calls, the frame `unmet`.
+
+        Those that cannot begin as many texts as it needs are certainly forbidden.
+        """
+        program = self.program
+        state, stack, registers = place
+        index, register = chain(registers)[unmet]
+        gone = np.ones(program.vocab_size, dtype=np.bool_)
+        above = self._cut(state, stack, unmet)
+        if above is not None:
+            row = np.zeros(program.words, dtype=np.int32)
+            or_mask(row, above.masks.get(state) or self._mask(state, above))
+            gone = ~unpack(row, program.vocab_size)
+        counts = self._suspects.repeated[index].count(starts=True)
+        few = counts < self._follower.guards[index].low - register.number
+        if above is None:
+            return np.union1d(doubtful, np.flatnonzero(gone)), certain
+        return np.union1d(doubtful, np.flatnonzero(gone & ~few)), np.union1d(certain, np.flatnonzero(gone & few))
+
+    def _cut(self, state: int, stack: Stack, frame: int) -> Stack | None:
+        """The part of a stack above a guarded frame, counted from the innermost; None if there are several."""
+        guard_of = self._follower.tables.guard_of
+        returns: list[int] = []
+        here = state
+        while True:
+            frame -= guard_of[here] >= 0
+            if frame < 0:
+                break
+            if stack.parent is None:
+                return None
+            returns.append(stack.ret)
+            here, stack = stack.ret, stack.parent
+        above = self._nowhere
+        for ret in reversed(returns):
+            above = self._pool.push(above, ret)
+        return above
 
     # -- limits on the number of tokens --------------------------------------------------------------------------
 
@@ -350,7 +473,7 @@ class GuardedMatcher(Matcher):
         while registers is not None:
             index, register, registers = registers
             guard = self._follower.guards[index]
-            least = max(guard.low, len(guard.required))
+            least = max(guard.low, len(guard.required)) - (guard.kind == "repeats")  # the first call is in no distance
             left = max(guard.low - register.number, register.missing, 0)
             total += (least - left) * self._follower.tables.unit_of[index]
         return total
@@ -400,12 +523,25 @@ class GuardedMatcher(Matcher):
     def _fits(self, place: Place, symbol_class: int, left: int) -> bool:
         """Whether `left` tokens surely suffice after one of a class."""
         state, stack, registers = place
-        _, rests = self._local(state, stack, symbol_class)
-        credit = 0 if rests else self._credit(registers)  # a frame that ends takes its credit with it
-        return any(
-            self.program.distance[after] + reached.needs - credit <= left
+        local, rests = self._local(state, stack, symbol_class)
+        credit = self._credit(registers)
+        if not rests or not self._at_upper(registers):  # what stays in the frame is allowed
+            distance = self.program.distance
+            if any(distance[after] + reached.needs - credit <= left for after, reached in local):
+                return True
+        return bool(rests) and any(  # a frame that ends takes its credit with it
+            self.program.distance[after] + reached.needs <= left
             for after, reached in self._after(state, stack, symbol_class)
         )
+
+    def _at_upper(self, registers: Registers) -> bool:
+        """Whether a register is so close to its upper bound that a token could exceed it."""
+        for index, register in chain(registers):
+            guard = self._follower.guards[index]
+            least = register._replace(number=max(register.number, guard.low))
+            if guard.distinct or self._suspects.near(index, least) != FAR:
+                return True
+        return False
 
     # -- the past ------------------------------------------------------------------------------------------------
 
@@ -438,6 +574,7 @@ class GuardedMatcher(Matcher):
         other = super().fork()
         assert isinstance(other, GuardedMatcher)
         other._follower, other._suspects = self._follower.copy(), self._suspects
+        other._nowhere = self._nowhere
         other._forbidden, other._last, other._whole_keys = self._forbidden, self._last, self._whole_keys
         other._places, other._places_history = self._places, list(self._places_history)
         return other
@@ -450,3 +587,20 @@ class GuardedMatcher(Matcher):
     def configurations(self) -> int:
         """In how many places at once the text may stand."""
         return len(self._places)
+
+
+def _among(out: Int32, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Those of some tokens that a mask allows."""
+    allowed: npt.NDArray[np.bool_] = out[tokens >> 5].view(np.uint32) >> (tokens & 31).astype(np.uint32) & 1 > 0
+    return tokens[allowed]
+
+
+def _grouped(
+    tokens: npt.NDArray[np.int64], first: npt.NDArray[np.intp], inverse: npt.NDArray[np.intp]
+) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    """(one token, all of its group) for each group, from what `np.unique` says of them."""
+    if not len(tokens):
+        return []
+    order = np.argsort(inverse, kind="stable")
+    groups = np.split(tokens[order], np.searchsorted(inverse[order], np.arange(1, len(first))))
+    return [(int(tokens[index]), group) for index, group in zip(first, groups, strict=True)]

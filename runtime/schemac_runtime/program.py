@@ -231,6 +231,17 @@ class Program:
         for index in range(self.multi_start[-1 - value], self.multi_start[-value]):
             yield self.multi_context[index], self.multi_target[index]
 
+    def only_outcome(self, state: int, symbol_class: int) -> tuple[int, int] | None:
+        """(context or `EXIT`, target) of what a state itself does with a class, if that is one thing."""
+        edge = self.edge(state, symbol_class)
+        value = self.edge_value[edge] if edge >= 0 else NO_EDGE
+        if value >= 0:
+            return 0, value
+        if value == NO_EDGE:
+            return None
+        first = self.multi_start[-1 - value]
+        return (self.multi_context[first], self.multi_target[first]) if self.multi_start[-value] == first + 1 else None
+
     def exits(self, state: int) -> Iterator[tuple[int, int]]:
         """(class, class of the rest) of the texts that end the frame of `state`."""
         for edge in range(self.edge_start[state], self.edge_start[state + 1]):

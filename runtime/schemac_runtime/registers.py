@@ -14,24 +14,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 NEXT, KEY = ACTIONS = ("next", "key")
-KINDS = ("characters", "items", "members")
+KINDS = ("characters", "items", "members", "repeats")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
     """What every frame of a procedure counts and remembers in a register of its own.
 
-    The frame ends by reading a byte. The kinds, and when their actions happen (each right after a byte):
+    All but the last kind end their frames by reading a byte. The kinds, and when their actions happen (each right after
+    a byte):
 
         characters   the contents of a JSON string and its closing quotation mark (RFC 8259, section 7): every character
                      counts one, an escape too, the escapes of a surrogate pair together; no actions
         items        what follows `[`, with the closing bracket; "next" after each comma of this array
         members      what follows `{`, with the closing brace; "key" after the closing quotation mark of each key of
                      this object, "next" after each of its commas
+        repeats      one text after another, at least one; each is read by a call, and every call that the frame makes
+                     counts one; no actions. The frame reads no bytes of its own, and ends after any of the calls
 
     Attributes:
         kind: as above.
-        low, high: how many characters, items or keys there are at the end; None for no bound.
+        low, high: how many characters, items, keys or calls there are at the end; None for no bound.
         distinct: no two items, or keys, have the same value.
         required: of "members" that are distinct, the keys that there must be at the end, see `canonical_value`.
     """
@@ -65,7 +68,7 @@ class Register(NamedTuple):
     """The value of a register.
 
     Attributes:
-        number: characters, items or keys so far. An item counts at the comma behind it.
+        number: characters, items, keys or calls so far. An item counts at the comma behind it, a call when it begins.
         mode: of "characters", where in an escape the text stands, see `_MODES`.
         start: where in the whole text, in bytes, the item or key begins that is being read; -1 for none.
         seen: the items or keys so far, see `canonical_value`, if they must be distinct.
@@ -129,10 +132,7 @@ def _counted(guard: Guard, register: Register, mode: int) -> Register | None:
 
 def plain_characters(guard: Guard, register: Register, count: int) -> Register | None:
     """As `character` for `count` more characters without escapes, where the text stands between two."""
-    count += register.number
-    if guard.high is None:
-        return Register(min(count, guard.low))
-    return Register(count) if count <= guard.high else None
+    return calls_counted(guard, register, count)
 
 
 def acted(guard: Guard, register: Register, action: str, text: bytes | bytearray, position: int) -> Register | None:
@@ -167,10 +167,25 @@ def acted(guard: Guard, register: Register, action: str, text: bytes | bytearray
     return register if count <= guard.high else None
 
 
+def called(guard: Guard, register: Register) -> Register | None:
+    """The register of kind "repeats" after one more call of its frame."""
+    return _counted(guard, register, 0)
+
+
+def calls_counted(guard: Guard, register: Register, count: int) -> Register | None:
+    """As `called` for `count` more calls."""
+    count += register.number
+    if guard.high is None:
+        return Register(min(count, guard.low))
+    return Register(count) if count <= guard.high else None
+
+
 def may_close(guard: Guard, register: Register, text: bytes | bytearray, position: int) -> bool:
-    """Whether the frame may end, where `position` bytes have been read and the last one ended it."""
+    """Whether the frame may end, where `position` bytes have been read, the last of which ends it but for "repeats"."""
     if guard.kind == "characters":
         return register.mode == _CLOSED
+    if guard.kind == "repeats":
+        return register.number >= guard.low
     count = register.number
     if register.missing:
         return False

@@ -15,6 +15,7 @@ from schemac_runtime.endings import key_tokens
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import EXIT, NO_EDGE, Operation, tokens_operation
 from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register
+from schemac_runtime.repetitions import Repetition, repetitions, spelled_alike
 
 if TYPE_CHECKING:
     from schemac_runtime.program import Program
@@ -29,8 +30,9 @@ _NO_KEYS: frozenset[bytes] = frozenset()
 #: Bytes of whitespace between a comma and a key, at the most.
 _LAYOUT = 8
 #: A number that is far from both bounds, and one that is far below the lower one.
-FAR, _FAR_BELOW = -1, -2
-#: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on.
+FAR, FAR_BELOW = -1, -2
+#: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on
+#: (of a repetition: whether the next byte can be the first one of a repeated text).
 Level = tuple[int, Register, "bytes | None", bool]
 
 
@@ -48,6 +50,7 @@ class Suspects:
         characters: by token, how many characters begin in it.
         fewest: by guard, a number of keys that is always enough for a new one to be had, but for this: where a guard
             remembers so many keys, there may be no other; `_MANY` if there always is.
+        repeated: facts about repetitions, by guard.
         entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
     """
 
@@ -59,6 +62,7 @@ class Suspects:
     needed: tuple[int, ...]
     characters: memoryview
     fewest: tuple[int, ...]
+    repeated: dict[int, Repetition]
     entering: Bool | None
     _narrowing: dict[int, Ids] = field(default_factory=dict, repr=False)
     _known: dict[object, tuple[Ids, Ids]] = field(default_factory=dict, repr=False)
@@ -84,7 +88,8 @@ class Suspects:
                 tuple(needed),
                 tables.texts.characters.data,
                 _fewest_keys(tables),
-                _entering(tables, guards),
+                repeated := repetitions(tables),
+                _entering(tables, guards, repeated),
             )
         return found
 
@@ -99,6 +104,12 @@ class Suspects:
     @cached_property
     def _whole_key_bits(self) -> Operation:
         return tokens_operation(np.flatnonzero(self.tables.texts.members[0]))
+
+    @cached_property
+    def hasty(self) -> bytes:
+        """[V]: 1 for the tokens of `entering`."""
+        flags: bytes = (np.zeros(len(self.characters), np.uint8) if self.entering is None else self.entering).tobytes()
+        return flags
 
     @cached_property
     def entering_ids(self) -> Ids:
@@ -124,11 +135,20 @@ class Suspects:
     def _near(self, index: int, number: int) -> int:
         guard = self.guards[index]
         longest = self.most_keys if guard.kind == "members" else self.longest
+        if index in self.repeated:
+            longest = self.repeated[index].most
         if number < guard.low:
-            return _FAR_BELOW if number + longest + 1 < guard.low else number
+            return FAR_BELOW if number + longest + 1 < guard.low else number
         if guard.high is None or number + longest + self.needed[index] < guard.high:
             return FAR
         return number
+
+    @cached_property
+    def spelled(self) -> npt.NDArray[np.int32] | None:
+        """int32 [V]: equal for tokens that fare alike everywhere; None where that is not worked out."""
+        if not self.repeated or any(guard.distinct or guard.kind == "members" for guard in self.guards):
+            return None
+        return spelled_alike(self.tables)
 
     def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Ids, Ids]:
         """(tokens that may be forbidden, tokens that certainly are), ids ascending; the latter may be among the former.
@@ -153,6 +173,8 @@ class Suspects:
         number = self.near(index, register)
         if guard.kind == "characters":
             return index, number, bool(register.mode)
+        if guard.kind == "repeats":
+            return index, number, few
         exhausted = self.exhausted(index, register)
         return index, number, not register.number, bool(register.seen), text is None, not text, few, exhausted
 
@@ -171,6 +193,11 @@ class Suspects:
                 certain |= surely
                 doubtful |= mine
                 leaving = t.texts.having(0x22) > 0
+            elif guard.kind == "repeats":  # the lower bound depends on the stack: the matcher sees to that
+                mine = np.zeros_like(doubtful)
+                if guard.high is not None:
+                    mine = self.repeated[index].count(starts=few) > guard.high - register.number
+                leaving = self.repeated[index].leaving
             elif guard.kind == "items":
                 mine = self._items(guard, register)
                 leaving = t.texts.having(0x5D) > 0
@@ -330,11 +357,16 @@ def is_full(guard: Guard, register: Register) -> bool:
     return guard.high is not None and register.number + register.missing >= guard.high
 
 
-def _entering(t: GuardTables, guards: Sequence[Guard]) -> Bool | None:
+def _entering(t: GuardTables, guards: Sequence[Guard], repeated: dict[int, Repetition]) -> Bool | None:
     found = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
     commas = t.texts.having(0x2C)
-    for guard in guards:
-        if guard.kind == "characters":
+    for index, guard in enumerate(guards):
+        if guard.kind == "repeats":
+            if guard.low > 1:
+                found |= repeated[index].passing
+            if guard.high is not None:  # the first one may begin anywhere
+                found |= repeated[index].later + 1 > guard.high
+        elif guard.kind == "characters":
             quotes = t.texts.having(0x22)
             if guard.low:
                 found |= quotes >= 2

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from schemac.codegen.defaults import Defaults
 from schemac.codegen.edges import Edges
 from schemac.codegen.frames import Frames
-from schemac.ir.automaton import Automaton
+from schemac.ir.automaton import Automaton, call_sources
 from schemac_runtime.program import EXIT, UNREACHABLE
 from schemac_runtime.registers import ACTIONS, NEXT
 
@@ -50,20 +50,25 @@ def _needed(automaton: Automaton, unit: Int64) -> Int64:
     """int64 [N]: the tokens for what the guard of a state's frame needs at least."""
     of_procedure = np.zeros(len(automaton.entry), dtype=np.int64)
     for (procedure, guard), each in zip(automaton.guards, unit.tolist(), strict=True):
-        of_procedure[procedure] = min(max(guard.low, len(guard.required)) * each, UNREACHABLE)
+        # The first call of a repetition is made before any of its states is returned to.
+        least = max(guard.low, len(guard.required)) - (guard.kind == "repeats")
+        of_procedure[procedure] = min(least * each, UNREACHABLE)
     needed: Int64 = of_procedure[automaton.owner]
     return needed
 
 
 def _units(automaton: Automaton, distance: Int64, needed: Int64) -> Int64:
-    """int64 [guards]: the tokens that one more item or key needs: the comma, and what follows it."""
+    """int64 [guards]: the tokens that one more item or key needs: the comma, and what follows it; or one more call."""
     a = automaton
     unit = np.ones(len(a.guards), dtype=np.int64)
     state, symbol = a.actions[:, 0], a.actions[:, 1]
     behind = a.next_state[state, symbol]
     for index, (procedure, guard) in enumerate(a.guards):
         mine = behind[(a.owner[state] == procedure) & (a.actions[:, 2] == ACTIONS.index(NEXT))]
-        if (guard.low or guard.required) and len(mine):
+        if guard.kind == "repeats":
+            callees = a.call_procedure[a.owner[call_sources(a)] == procedure]
+            unit[index] = min(int(distance[a.entry[callees]].max(initial=1)), UNREACHABLE)
+        elif (guard.low or guard.required) and len(mine):
             unit[index] = min(1 + int((distance[mine] - needed[mine]).max()), UNREACHABLE)
     return unit
 

@@ -199,7 +199,7 @@ def _closure(
 
 
 def _verify_guards(a: Automaton) -> list[str]:
-    """Guarded frames end by reading a byte; actions belong to byte edges of theirs."""
+    """Guarded frames end by reading a byte, those of kind "repeats" after a call; actions belong to byte edges."""
     problems = []
     guarded = np.array([procedure for procedure, _ in a.guards], dtype=np.int64)
     if (np.diff(guarded) <= 0).any() or (guarded < 0).any() or (guarded >= len(a.entry)).any():
@@ -217,9 +217,14 @@ def _verify_guards(a: Automaton) -> list[str]:
         problems.append("actions: not ascending")
     if (a.next_state[state, symbol] < 0).any() or not np.isin(a.owner[state], guarded).all():
         problems.append("actions: on no edge of a guarded procedure")
-    ends_by_return = a.accepting[a.call_return] & np.isin(a.owner[a.call_return], guarded)
+    repeating = np.isin(a.owner, [procedure for procedure, guard in a.guards if guard.kind == "repeats"])
+    ends_by_return = a.accepting[a.call_return] & np.isin(a.owner[a.call_return], guarded) & ~repeating[a.call_return]
     if ends_by_return.any() or a.accepting[a.entry[guarded]].any():
         problems.append("guards: a guarded frame ends without reading a byte")
+    if repeating[a.entry[0]]:
+        problems.append("guards: the root is a repetition")
+    if (a.next_state[repeating] >= 0).any() or (np.diff(a.call_start)[repeating] == 0).any():
+        problems.append("guards: a repetition does something else than call")
     return problems
 
 

@@ -21,6 +21,7 @@ from schemac.ir.passes.determinize import Alphabet, Deterministic, determinize, 
 from schemac.ir.passes.inline import inline_calls
 from schemac.ir.passes.left_recursion import eliminate_left_recursion
 from schemac.ir.passes.minimize import minimize
+from schemac.ir.passes.repetitions import write_out_recursive
 from schemac.ir.passes.tail_calls import loop_tail_calls
 from schemac.ir.passes.trim import drop_unproductive, remove_nullable
 
@@ -42,6 +43,7 @@ EDGES_PER_STATE = 8
 SYMBOLIC_PASSES: tuple[tuple[str, Callable[[Module, Budget], Module]], ...] = (
     ("drop-unproductive", lambda module, _: drop_unproductive(module)),
     ("remove-nullable", lambda module, _: remove_nullable(module)),
+    ("write-out-recursive", write_out_recursive),
     ("eliminate-left-recursion", eliminate_left_recursion),
     ("loop-tail-calls", loop_tail_calls),
     ("inline-calls", inline_calls),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac.ir.automaton import Automaton
-from schemac_runtime.registers import ACTIONS, Register, acted, character, may_close, opened
+from schemac_runtime.registers import ACTIONS, Register, acted, called, character, may_close, opened
 
 
 class Stack:
@@ -90,25 +90,36 @@ class Recognizer:
         guard = self._guards.get(procedure)
         return registers if guard is None else (procedure, opened(guard, position), registers)
 
+    def _calling(self, state: int, registers: Registers) -> tuple[Registers, bool]:
+        """(the registers for a call from a state, whether its guard allows one)."""
+        guard = self._guards.get(self._owner[state])
+        if guard is None or guard.kind != "repeats":
+            return registers, True
+        assert registers is not None
+        counted = called(guard, registers[1])
+        return (registers, False) if counted is None else ((registers[0], counted, registers[2]), True)
+
     def closure(self, places: list[Place], text: bytes) -> Places:
         """All places reached without reading, the given ones included, behind a text."""
         found = dict.fromkeys(places)
         pending = list(found)
         while pending:
             state, stack, registers = pending.pop()
+            calling, allowed = self._calling(state, registers) if self._calls[state] else (None, False)
             after: list[Place] = [
-                (self._entry[procedure], stack.push(ret), self._entered(procedure, registers, len(text)))
-                for procedure, ret in self._calls[state]
+                (self._entry[procedure], stack.push(ret), self._entered(procedure, calling, len(text)))
+                for procedure, ret in (self._calls[state] if allowed else ())
             ]
             if self._accepting[state] and stack.parent is not None:
+                ends = True
                 if self._owner[state] in self._guards:
                     assert registers is not None
                     procedure, register, registers = registers
-                    if not may_close(self._guards[procedure], register, text, len(text)):
-                        if not self._goes_on[state]:
-                            del found[state, stack, (procedure, register, registers)]
-                        continue
-                after.append((stack.ret, stack.parent, registers))
+                    ends = may_close(self._guards[procedure], register, text, len(text))
+                    if not ends and not self._goes_on[state]:
+                        del found[state, stack, (procedure, register, registers)]
+                if ends:
+                    after.append((stack.ret, stack.parent, registers))
             for place in after:
                 if place not in found:
                     found[place] = None

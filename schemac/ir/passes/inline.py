@@ -24,7 +24,13 @@ LARGE_LANGUAGE = 1_000
 def inline_calls(module: Module, budget: Budget) -> Module:
     """Inline bottom-up; recursive procedures stay calls. Inlined procedures are left for the next trim to drop."""
     graphs = [procedure.graph for procedure in module.procedures]
-    copied = _choose(graphs, [p.guard is not None for p in module.procedures])
+    kept = [p.guard is not None for p in module.procedures]
+    for p in module.procedures:
+        if p.guard is not None and p.guard.kind == "repeats":  # counts its calls
+            for calls in p.graph.call_edges:
+                for callee, _ in calls:
+                    kept[callee] = True
+    copied = _choose(graphs, kept)
     if not any(copied):
         return module
     return Module(
@@ -37,10 +43,11 @@ def inline_calls(module: Module, budget: Budget) -> Module:
     )
 
 
-def _choose(graphs: list[Graph], guarded: list[bool]) -> list[bool]:
+def _choose(graphs: list[Graph], kept: list[bool]) -> list[bool]:
     """Which procedures to copy into their callers. A copied one may itself contain copies, never a cycle of them.
 
-    A guarded one keeps its register in a frame of its own.
+    Args:
+        kept: those that stay procedures: a guarded one keeps its register in a frame of its own.
     """
     sites = [0] * len(graphs)
     for graph in graphs:
@@ -65,7 +72,7 @@ def _choose(graphs: list[Graph], guarded: list[bool]) -> list[bool]:
                     dense[number] = dense[number] or dense[callee]
         weights[number] = weight
         small = not dense[number] and weight * sites[number] <= COPY_LIMIT
-        copied[number] = number != 0 and not recursive and not guarded[number] and (sites[number] == 1 or small)
+        copied[number] = number != 0 and not recursive and not kept[number] and (sites[number] == 1 or small)
     return copied
 
 

@@ -45,7 +45,11 @@ def drop_unproductive(module: Module) -> Module:
 
 
 def remove_nullable(module: Module) -> Module:
-    """Let no called procedure accept the empty text: its callers step over the call instead."""
+    """Let no called procedure accept the empty text: its callers step over the call instead.
+
+    A guarded repetition of something that may be empty has any number of texts up to its upper bound, and may itself be
+    empty: its callers step over it, and it calls at least once.
+    """
     nullable = _least_fixpoint(module, ignore_bytes=True)
     called = {callee for p in module.procedures for calls in p.graph.call_edges for callee, _ in calls}
     if not any(nullable[callee] for callee in called):
@@ -55,6 +59,9 @@ def remove_nullable(module: Module) -> Module:
         calls_nullable = any(nullable[callee] for calls in procedure.graph.call_edges for callee, _ in calls)
         if not calls_nullable and not (nullable[number] and number in called):
             procedures.append(procedure)
+            continue
+        if procedure.guard is not None and procedure.guard.kind == "repeats":
+            procedures.append(replace(procedure, guard=replace(procedure.guard, low=1)))
             continue
         graph = copy_graph(procedure.graph)
         for node, calls in enumerate(graph.call_edges):
