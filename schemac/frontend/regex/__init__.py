@@ -7,12 +7,13 @@ from schemac.errors import EmptyLanguageError
 from schemac.frontend.regex.ast import Node
 from schemac.frontend.regex.lower import lower
 from schemac.frontend.regex.parser import parse
+from schemac.frontend.regex.repetitions import counted_module
 from schemac.frontend.regex.scanner import Dialect
 from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 from schemac.ir.utf8 import utf8_language
 
-__all__ = ["Dialect", "Node", "lower", "parse", "regex_language", "regex_module"]
+__all__ = ["Dialect", "Node", "counted_module", "lower", "parse", "regex_language", "regex_module"]
 
 
 def regex_language(
@@ -48,14 +49,18 @@ def regex_language(
 def regex_module(
     text: str, *, dialect: Dialect = "rust", flags: str = "", budget: Budget | None = None, place: str = ""
 ) -> Module:
-    """A module of one procedure that accepts the UTF-8 texts that match a pattern as a whole.
+    """A module that accepts the UTF-8 texts that match a pattern as a whole; one procedure if nothing is counted.
 
     Raises:
         EmptyLanguageError: no text matches.
         SchemacError: as `regex_language`.
     """
     budget = budget or Budget()
-    language = regex_language(text, dialect=dialect, search=False, flags=flags, budget=budget, place=place)
+    node = parse(text, dialect=dialect, flags=flags, place=place)
+    counted = counted_module(node, "regex", budget=budget, place=place)
+    if counted is not None:
+        return counted
+    language = lower(node, search=False, budget=budget, place=place)
     if language.is_empty:
         raise EmptyLanguageError("no text matches this pattern", place=place or None)
     return language_module(language, "regex", budget=budget, place=place)

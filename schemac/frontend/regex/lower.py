@@ -127,6 +127,11 @@ def _branches(node: Node, left: bool, right: bool) -> list[tuple[Node, bool, boo
     return found
 
 
+def anchored_branches(node: Node) -> list[Node]:
+    """The alternatives of a pattern that must match a whole text, without the text anchors at their ends."""
+    return [branch for branch, _, _ in _branches(node, True, True)]
+
+
 def _plain(branches: list[tuple[Node, bool, bool]], facts: Facts, budget: Budget) -> Dfa:
     """The texts that match a branch; no branch has assertions other than anchors."""
     thompson = Thompson(CODE_POINTS, _same, facts, budget)
