@@ -185,7 +185,7 @@ class Suspects:
         if self.entering is not None:
             doubtful |= self.entering
         #: Tokens that can end all frames so far.
-        reaching: Bool | None = self.tables.texts.having(0x22) > 0 if in_string else None
+        reaching: Bool | None = t.texts.having(0x22) > 0 if in_string else None
         for index, register, text, few in levels:
             guard = self.guards[index]
             if guard.kind == "characters":  # always the innermost one, and counts without a quotation mark too
@@ -193,6 +193,7 @@ class Suspects:
                 certain |= surely
                 doubtful |= mine
                 leaving = t.texts.having(0x22) > 0
+                in_string = True
             elif guard.kind == "repeats":  # the lower bound depends on the stack: the matcher sees to that
                 mine = np.zeros_like(doubtful)
                 if guard.high is not None:
@@ -204,6 +205,7 @@ class Suspects:
             else:
                 mine = self._members(index, register, text)
                 leaving = t.texts.having(0x7D) > 0
+                mine = mine & t.texts.ending_strings if in_string else mine  # a key that ends is not in question here
             if few and register.seen:
                 mine = reaching = np.ones_like(doubtful)
             doubtful |= mine if reaching is None else mine & reaching

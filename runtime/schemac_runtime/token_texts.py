@@ -17,6 +17,7 @@ _KEPT = 4
 #: then the end of a string.
 _KEY_BEGINS = re.compile(rb'[,{][ \t\n\r]*(?=("[^"\\]|""|"\\))')
 _WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ENDING_STRING = re.compile(rb'"[^,\]}]*[,\]}]')
 _ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 _RECENT: list[TokenTexts] = []
 
@@ -86,6 +87,16 @@ class TokenTexts:
         empty = np.diff(self._start) == 0
         flags: bytes = ((self._counted(special) == 0) & ~empty).astype(np.uint8).tobytes()
         return flags
+
+    @cached_property
+    def ending_strings(self) -> Bool:
+        """bool [V]: tokens with a comma or a closing bracket or brace behind a quotation mark: what can end a string
+        and do something to what it is in.
+        """
+        found = np.zeros(len(self._start) - 1, dtype=np.bool_)
+        for token in np.flatnonzero(self.having(0x22)).tolist():
+            found[token] = _ENDING_STRING.search(self.text, *self.starts[token : token + 2]) is not None
+        return found
 
     @cached_property
     def quoted(self) -> Bool:

@@ -164,17 +164,22 @@ def characters_needed(automaton: Automaton) -> Int32:
 
 
 def states_in_strings(automaton: Automaton) -> npt.NDArray[np.uint8]:
-    """uint8 [N]: 1 where no action, no call and no end of the frame comes before a quotation mark has been read."""
+    """uint8 [N]: 1 where no action, no guarded call and no end of the frame comes before a quotation mark has been
+    read; nor an end of the frames that are called before that.
+    """
     a = automaton
     plain = np.zeros(a.symbols, dtype=np.bool_)  # symbols that need not be a quotation mark
     plain[np.delete(a.byte_class, _QUOTE)] = True
     plain[a.byte_classes :] = True
     acting = np.zeros(a.next_state.shape, dtype=np.bool_)
     acting[a.actions[:, 0], a.actions[:, 1]] = True
-    reached = a.accepting | (acting & plain).any(axis=1) | (np.diff(a.call_start) > 0)
+    reached = a.accepting | (acting & plain).any(axis=1)
+    caller = call_sources(a)
+    reached[caller[np.isin(a.call_procedure, [procedure for procedure, _ in a.guards])]] = True
     source, symbol = np.nonzero((a.next_state >= 0) & plain)
     before: list[list[int]] = [[] for _ in range(a.states)]
-    for s, t in zip(source.tolist(), a.next_state[source, symbol].tolist(), strict=True):
+    leads = (*zip(source.tolist(), a.next_state[source, symbol].tolist(), strict=True),)
+    for s, t in (*leads, *zip(caller.tolist(), a.entry[a.call_procedure].tolist(), strict=True)):
         before[t].append(s)
     pending = np.flatnonzero(reached).tolist()
     while pending:
