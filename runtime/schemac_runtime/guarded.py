@@ -380,7 +380,7 @@ class GuardedMatcher(Matcher):
         unmet = None
         for index, register in chain(registers):
             text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
-            few = inside and self._follower.tables.rest_of[state] < MANY
+            few = inside and text is not None and self._follower.tables.rest_of[state] < MANY
             if keys is None and text is not None and self._follower.guards[index].kind == "members":
                 keys = self._suspects.keys(index, register, state if inside else -1, text)
                 few = few and not keys[2]

@@ -183,7 +183,7 @@ class Suspects:
         doubtful = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
         certain = doubtful.copy()
         if self.entering is not None:
-            doubtful |= self.entering
+            doubtful |= self.entering & (t.texts.having(0x22) > 0) if in_string else self.entering
         #: Tokens that can end all frames so far.
         reaching: Bool | None = t.texts.having(0x22) > 0 if in_string else None
         for index, register, text, few in levels:
@@ -385,7 +385,7 @@ def _entering(t: GuardTables, guards: Sequence[Guard], repeated: dict[int, Repet
         else:
             found |= t.texts.members[0] > 1
             if guard.low or guard.required:
-                found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x7D) > 0)
+                found |= t.texts.whole_objects
             if guard.high is not None and len(guard.required) >= guard.high:
                 found |= (t.texts.having(0x7B) > 0) & (t.texts.having(0x22) > 0)
     return found if found.any() else None

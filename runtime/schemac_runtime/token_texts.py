@@ -89,6 +89,15 @@ class TokenTexts:
         return flags
 
     @cached_property
+    def whole_objects(self) -> Bool:
+        """bool [V]: tokens with an opening brace and a closing one behind it."""
+        found = np.zeros(len(self._start) - 1, dtype=np.bool_)
+        for token in np.flatnonzero((self.having(0x7B) > 0) & (self.having(0x7D) > 0)).tolist():
+            start, end = self.starts[token : token + 2]
+            found[token] = self.text.index(b"{", start, end) < self.text.rindex(b"}", start, end)
+        return found
+
+    @cached_property
     def ending_strings(self) -> Bool:
         """bool [V]: tokens with a comma or a closing bracket or brace behind a quotation mark: what can end a string
         and do something to what it is in.
