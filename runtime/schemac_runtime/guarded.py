@@ -8,7 +8,7 @@ the registers and from a few facts about every token; only those are tried one b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import index as index_of
 from typing import Any
 
@@ -28,8 +28,12 @@ from schemac_runtime.suspects import FAR, Level, Suspects, ending
 _TRIED_TOKENS = 2_000
 #: Up to so many stop ids are looked for one by one.
 _FEW_STOPS = 4
-#: Masks remembered by a matcher, by circumstances.
+#: Steps remembered by a matcher, and by a program, by circumstances.
 _REMEMBERED = 4_096
+#: Deeper stacks are not worth a look at what other matchers have found.
+_LONG_PLACE = 64
+#: State, stack, and what matters of the registers.
+_Circumstances = tuple[int, Stack, tuple[Hashable, ...]]
 
 
 class GuardedMatcher(Matcher):
@@ -56,7 +60,7 @@ class GuardedMatcher(Matcher):
         assert self.program.guards is not None
         self._follower = Follower(self.program, self.program.guards, self._pool)
         self._nowhere = Stack(0, (), False, 0)  # below a frame that must not end
-        self._forbidden: dict[object, Operation | None] = {}
+        self._forbidden: dict[Hashable, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
         self._whole_keys = False  # whether a token of the mask may hold a member's key, all of it
         self._places_history: list[tuple[Places, int]] = []
@@ -200,18 +204,42 @@ class GuardedMatcher(Matcher):
         near = any(part != FAR for place in key for part in place[2])
         if near or self._suspects.may_enter(self._out):
             if key != self._last[0]:
-                if key not in self._forbidden:
-                    if len(self._forbidden) >= _REMEMBERED:
-                        self._forbidden.clear()
-                    found = self._find_forbidden(self._out) if near else self._find_entering(self._out)
-                    self._forbidden[key] = found
-                self._last = key, self._forbidden[key]
+                self._last = key, self._forbidden_at(key, near)
             if self._last[1] is not None:
                 apply_operation(self._out, self._last[1])
         if budget is not None:
             self._keep_within(self._out, budget)
 
-    def _circumstances(self, place: Place) -> tuple[int, Stack, tuple[object, ...]]:
+    def _forbidden_at(self, key: tuple[_Circumstances, ...], near: bool) -> Operation | None:
+        """The step that takes away what guards forbid, remembered for this request, and for others of the program."""
+        if key in self._forbidden:
+            return self._forbidden[key]
+        shared, name = self._suspects.forbidden, self._name(key)
+        if name in shared:
+            found = shared[name]
+        else:
+            found = self._find_forbidden(self._out) if near else self._find_entering(self._out)
+        for known, mine in ((self._forbidden, key), (shared, name)):
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            if mine is not None:
+                known[mine] = found
+        return found
+
+    def _name(self, key: tuple[_Circumstances, ...]) -> Hashable:
+        """Circumstances in words that all matchers of the program share; None where those are long."""
+        parts: list[Hashable] = [self.stop_ids]
+        for state, stack, registers in key:
+            path, below = [state], stack
+            while below.parent is not None and len(path) <= _LONG_PLACE:
+                path.append(below.ret)
+                below = below.parent
+            if below.ret != EMPTY_STACK:
+                return None
+            parts.append((tuple(path), registers))
+        return tuple(parts)
+
+    def _circumstances(self, place: Place) -> _Circumstances:
         """What the forbidden tokens depend on, and no more: registers far from their bounds are all alike."""
         state, stack, registers = place
         if registers is None:
@@ -219,13 +247,13 @@ class GuardedMatcher(Matcher):
         quiet = self._suspects.no_pairs and bool(self._follower.tables.in_string_of[state])
         if registers[2] is None:
             return state, stack, (self._circumstance(registers[0], registers[1], quiet, state),)
-        parts: list[object] = []
+        parts: list[Hashable] = []
         for index, register in chain(registers):
             parts.append(self._circumstance(index, register, quiet, state))
             quiet = quiet and register.start < 0  # what is being read farther out may be as good as read
         return state, stack, tuple(parts)
 
-    def _circumstance(self, index: int, register: Register, quiet: bool, state: int) -> object:
+    def _circumstance(self, index: int, register: Register, quiet: bool, state: int) -> Hashable:
         """The same of one register; `FAR` if it forbids nothing.
 
         Args:
@@ -251,7 +279,7 @@ class GuardedMatcher(Matcher):
                 return number, register.seen, text.endswith(b'"') and len(text) > 1
         return number, register.seen, text
 
-    def _circumstance_of_keys(self, index: int, register: Register, number: object) -> object:
+    def _circumstance_of_keys(self, index: int, register: Register, number: Hashable) -> Hashable:
         suspects, guard = self._suspects, self._follower.guards[index]
         text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
         few_left = guard.high is not None and suspects.near(index, register) != FAR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -51,6 +51,7 @@ class Suspects:
         fewest: by guard, a number of keys that is always enough for a new one to be had, but for this: where a guard
             remembers so many keys, there may be no other; `_MANY` if there always is.
         repeated: facts about repetitions, by guard.
+        forbidden: what matchers of the program have found, by circumstances.
         entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
     """
 
@@ -64,6 +65,7 @@ class Suspects:
     fewest: tuple[int, ...]
     repeated: dict[int, Repetition]
     entering: Bool | None
+    forbidden: dict[Hashable, Operation | None] = field(default_factory=dict, repr=False)
     _narrowing: dict[int, Ids] = field(default_factory=dict, repr=False)
     _known: dict[object, tuple[Ids, Ids]] = field(default_factory=dict, repr=False)
 
@@ -125,7 +127,7 @@ class Suspects:
     def _entering_bits(self) -> Operation:
         return tokens_operation(self.entering_ids)
 
-    def near(self, index: int, register: Register) -> object:
+    def near(self, index: int, register: Register) -> Hashable:
         """The number of a register, or one value for all that are equally far from the bounds of its guard."""
         number = register.number
         if register.missing:
@@ -166,7 +168,7 @@ class Suspects:
                 self._known[key] = found
         return found
 
-    def _alike(self, level: Level) -> object:
+    def _alike(self, level: Level) -> Hashable:
         """What the suspects depend on in a level."""
         index, register, text, few = level
         guard = self.guards[index]
