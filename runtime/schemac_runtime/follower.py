@@ -126,30 +126,27 @@ class Follower:
                 del places[:1]
         calls = self.tables.calls.get(state, ())
         if calls and self.tables.guard_of[state] in self.counting:
-            counted = self._called(registers)
-            if counted is None:
-                return places
-            registers = counted
+            registers, last = self._called(registers)
+            for entry, guard, ret in calls:
+                below = stack if last else self.pool.push(stack, ret)
+                places.append((entry, below, self._entered(guard, registers, position)))
+            return places
         for entry, guard, ret in calls:
-            # A repetition needs to know where it returns to once it has used up its calls.
-            kept = guard in self.counting or not self.program.returns_only[ret]
-            below = self.pool.push(stack, ret) if kept else stack
+            below = stack if self.program.returns_only[ret] else self.pool.push(stack, ret)
             places.append((entry, below, self._entered(guard, registers, position)))
         return places
 
-    def _called(self, registers: Registers) -> Registers:
-        """The registers for a call from the innermost frame, a repetition; None if it has made all of its calls."""
+    def _called(self, registers: Registers) -> tuple[Registers, bool]:
+        """(the registers for a call from the innermost frame, a repetition, whether that is its last call).
+
+        Nothing is left to do in the frame behind its last call: the callee returns to where the frame would.
+        """
         assert registers is not None
         index, register, below = registers
-        counted = called(self.guards[index], register)
-        return None if counted is None else (index, counted, below)
-
-    def _exhausted(self, state: int, registers: Registers) -> bool:
-        """Whether a repetition has made all of its calls, and can only end."""
-        if self.tables.guard_of[state] not in self.counting:
-            return False
-        assert registers is not None
-        return registers[1].number == self.guards[registers[0]].high
+        guard = self.guards[index]
+        counted = called(guard, register)
+        assert counted is not None
+        return (below, True) if counted.number == guard.high else ((index, counted, below), False)
 
     def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
         return registers if guard < 0 else (guard, opened(self.guards[guard], position), registers)
@@ -188,7 +185,7 @@ class Follower:
         pending = list(reversed(places))
         while pending:
             state, stack, registers = place = pending.pop()
-            if program.returns_only[state] or (not stack.empty and self._exhausted(state, registers)):
+            if program.returns_only[state]:
                 returned = self._returned(*place, position)
                 if stack.empty:
                     settled.update(dict.fromkeys(returned[:1]))
@@ -196,10 +193,12 @@ class Follower:
                 pending += _new(returned, pending)
             elif program.enter_state[state] >= 0:
                 entry = program.enter_state[state]
+                last = False
                 if self.tables.guard_of[state] in self.counting:
-                    registers = self._called(registers)
+                    registers, last = self._called(registers)
                 entered = self._entered(self.tables.guard_of[entry], registers, position)
-                pending.append((entry, self.pool.push(stack, program.enter_return[state]), entered))
+                below = stack if last else self.pool.push(stack, program.enter_return[state])
+                pending.append((entry, below, entered))
             else:
                 settled[place] = None
         return tuple(settled) if len(settled) <= _FEW else tuple(self._merged(settled))

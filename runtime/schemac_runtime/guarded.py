@@ -28,6 +28,10 @@ from schemac_runtime.suspects import FAR, Level, Suspects, ending
 _TRIED_TOKENS = 2_000
 #: Up to so many stop ids are looked for one by one.
 _FEW_STOPS = 4
+#: So many tokens are worth looking which of them are spelled alike.
+_GROUPED_FROM = 100
+#: Frames below the innermost one that are looked at to see whether they can enter another guarded frame.
+_LOOKED_DOWN = 30
 #: Steps remembered by a matcher, and by a program, by circumstances.
 _REMEMBERED = 4_096
 #: Deeper stacks are not worth a look at what other matchers have found.
@@ -171,9 +175,7 @@ class GuardedMatcher(Matcher):
         else:
             outcome = None
         if outcome is None:
-            if register.number >= guard.low and (
-                stack.parent is None or program.accepting[stack.ret] or program.edge(stack.ret, symbol_class) >= 0
-            ):
+            if register.number >= guard.low and self._readable_below(stack, symbol_class):
                 return None
             outcome = program.only_outcome(state, symbol_class)
         if outcome is None or outcome[0] == EXIT:
@@ -192,6 +194,17 @@ class GuardedMatcher(Matcher):
         reached: Place = (*after, (index, counted, below))
         return (reached,) if self._follower.alive(reached) else None
 
+    def _readable_below(self, stack: Stack, symbol_class: int) -> bool:
+        """Whether a text might be read in the frames below one that ends here."""
+        program = self.program
+        while stack.ret != EMPTY_STACK:
+            if stack.parent is None or program.edge(stack.ret, symbol_class) >= 0:
+                return True
+            if not program.accepting[stack.ret]:
+                return False
+            stack = stack.parent
+        return False
+
     # -- masks ---------------------------------------------------------------------------------------------------
 
     def fill_bitmask(self, bitmask: Any, row: int = 0, budget: int | None = None) -> None:
@@ -202,7 +215,7 @@ class GuardedMatcher(Matcher):
         self._whole_keys = self._suspects.may_hold_key(self._out)
         key = tuple(map(self._circumstances, self._places))
         near = any(part != FAR for place in key for part in place[2])
-        if near or self._suspects.may_enter(self._out):
+        if near or (self._suspects.may_enter(self._out) and any(map(self._may_enter, self._places))):
             if key != self._last[0]:
                 self._last = key, self._forbidden_at(key, near)
             if self._last[1] is not None:
@@ -380,10 +393,8 @@ class GuardedMatcher(Matcher):
 
     def _alike(self, tokens: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Tokens with those that fare alike: one class of tokens, as long in characters, within one string."""
-        spelled = self._suspects.spelled
-        if spelled is not None:
-            _, first, inverse = np.unique(spelled[tokens], return_index=True, return_inverse=True)
-            return _grouped(tokens, first, inverse.reshape(-1))
+        if self._suspects.by_spelling and len(tokens) > _GROUPED_FROM:
+            return [(int(group[0]), group) for group in self._suspects.alike(tokens)]
         registers = self._places[0][2]
         same = np.zeros(len(tokens), dtype=np.bool_)
         if len(self._places) == 1 and registers is not None and not registers[1].mode:
@@ -418,7 +429,9 @@ class GuardedMatcher(Matcher):
                     unmet = len(levels)
             levels.append((index, register, text, few))
             inside = False
-        doubtful, certain = self._suspects.at(levels, in_string=bool(self._follower.tables.in_string[state]))
+        doubtful, certain = self._suspects.at(
+            levels, in_string=bool(self._follower.tables.in_string[state]), enters=self._may_enter(place)
+        )
         if keys is not None and len(keys[0]):
             doubtful = np.union1d(doubtful, keys[0])
         if keys is not None and len(keys[1]):
@@ -430,6 +443,20 @@ class GuardedMatcher(Matcher):
         if unmet is not None:
             return self._with_unmet(place, unmet, doubtful, certain)
         return doubtful, certain
+
+    def _may_enter(self, place: Place) -> bool:
+        """Whether another guarded frame can be entered from a place; not looked at closely without repetitions."""
+        if not self._suspects.repeated:
+            return True
+        state, stack, _ = place
+        leads_in = self._suspects.leads_in
+        for _ in range(_LOOKED_DOWN):
+            if leads_in[state]:
+                return True
+            if stack.parent is None:
+                return stack.ret != EMPTY_STACK
+            state, stack = stack.ret, stack.parent
+        return True
 
     # -- repetitions ---------------------------------------------------------------------------------------------
 

@@ -160,39 +160,64 @@ class _Sets:
         return found
 
 
+def entering_states(t: GuardTables) -> list[bool]:
+    """[N]: the states from which a guarded frame can be entered before the frame of the state ends."""
+    state, symbol = np.nonzero(t.next_state >= 0)
+    caller = np.repeat(np.arange(len(t.owner)), np.diff(t.call_start))
+    guarded = np.zeros(len(t.entry), dtype=np.bool_)
+    guarded[[procedure for procedure, _ in t.guards]] = True
+    source = np.concatenate([state, caller, caller])
+    target = np.concatenate([t.next_state[state, symbol], t.call_return, t.entry[t.call_procedure]])
+    before: list[list[int]] = [[] for _ in t.owner]
+    for one, two in zip(source.tolist(), target.tolist(), strict=True):
+        before[two].append(one)
+    pending = caller[guarded[t.call_procedure]].tolist()
+    found = [False] * len(t.owner)
+    for here in pending:  # grows while we walk it
+        if not found[here]:
+            found[here] = True
+            pending += before[here]
+    return found
+
+
 # -- tokens that are spelled alike -----------------------------------------------------------------------------
 
 #: Bytes that mean something of their own in JSON text: mark, backslash, letters of escapes, whitespace.
 _LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkeys(b"89abAB", 7)}
 _LEXICAL |= dict.fromkeys(b" \t\n\r", 8)
-_SEED = 0x9E3779B97F4A7C15
+_FACTOR = 0x9E3779B97F4A7C15  # odd: powers of it tell positions apart
 
 
-def spelled_alike(t: GuardTables) -> Int32:
-    """int32 [V]: equal for tokens whose bytes no guard and no state can tell apart, if no guard compares values."""
+def spelled_alike(t: GuardTables, tokens: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Tokens in groups that no guard and no state can tell apart, if no guard compares values."""
+    kind = _kinds(t)
+    start, length = t.token_start[tokens].astype(np.int64), np.diff(t.token_start)[tokens].astype(np.int64)
+    own = np.concatenate([[0], np.cumsum(length)])  # where each token's bytes begin in `data`
+    place = np.arange(own[-1]) - np.repeat(own[:-1], length)
+    data = kind[t.token_bytes[np.repeat(start, length) + place]]
+    weight = np.ones(int(length.max(initial=0)) + 1, dtype=np.uint64)
+    np.multiply.accumulate(np.full(len(weight) - 1, _FACTOR, dtype=np.uint64), out=weight[1:])
+    sums = np.cumsum((data + np.uint64(1)) * weight[place], dtype=np.uint64)
+    total = np.concatenate([np.zeros(1, np.uint64), sums])
+    key = (total[own[1:]] - total[own[:-1]]) ^ (length.astype(np.uint64) << np.uint64(48))
+    order = np.argsort(key, kind="stable")
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = key[order[1:]] != key[order[:-1]]
+    # Equal keys are no proof: each member is compared with the one before it, byte by byte.
+    before = order[np.maximum(np.arange(len(order)) - 1, 0)]
+    same = (length[order] == length[before]) & (length[order] > 0)  # special tokens are each their own
+    lengths = np.where(same, length[order], 0)
+    offset = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    mine, theirs = np.repeat(own[order], lengths) + offset, np.repeat(own[before], lengths) + offset
+    differs = np.concatenate([[0], np.cumsum(data[mine] != data[theirs])])
+    ends = np.cumsum(lengths)
+    fresh |= ~same | (differs[ends] != differs[ends - lengths])
+    return np.split(tokens[order], np.flatnonzero(fresh)[1:])
+
+
+def _kinds(t: GuardTables) -> npt.NDArray[np.uint64]:
+    """uint64 [256]: equal for bytes that no state tells apart, and that mean the same in JSON text."""
     groups = np.array([_LEXICAL.get(byte, 1 + (byte & 0xC0 == 0x80)) for byte in range(256)], dtype=np.int64)
     _, kind = np.unique(t.byte_class.astype(np.int64) * 16 + groups, return_inverse=True)
-    data = kind.reshape(-1)[t.token_bytes].astype(np.uint64)
-    start, length = t.token_start[:-1].astype(np.int64), np.diff(t.token_start).astype(np.int64)
-    longest = int(length.max(initial=0))
-    weight = np.empty(longest + 1, dtype=np.uint64)
-    power = 1
-    for position in range(longest + 1):
-        weight[position] = power
-        power = power * (_SEED | 1) & (1 << 64) - 1
-    place = np.arange(len(data)) - np.repeat(start, length)
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum((data + np.uint64(1)) * weight[place], dtype=np.uint64)])
-    key = (total[t.token_start[1:]] - total[t.token_start[:-1]]) ^ (length.astype(np.uint64) << np.uint64(48))
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
-    alike = first[group]  # the first token of each group; now compare with it byte by byte
-    same = length == length[alike]
-    offset = np.repeat(start[alike], length) + place
-    differs = np.zeros(len(data), dtype=np.bool_)
-    inside = np.repeat(same, length)
-    differs[inside] = data[inside] != data[offset[inside]]
-    same &= _counted(t.token_start, differs) == 0
-    same &= length > 0  # special tokens are each their own
-    group[~same] = len(first) + np.arange(int((~same).sum()))
-    result: Int32 = group.astype(np.int32)
-    return result
+    found: npt.NDArray[np.uint64] = kind.reshape(-1).astype(np.uint64)
+    return found

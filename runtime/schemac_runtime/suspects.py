@@ -15,7 +15,7 @@ from schemac_runtime.endings import key_tokens
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import EXIT, NO_EDGE, Operation, tokens_operation
 from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register
-from schemac_runtime.repetitions import Repetition, repetitions, spelled_alike
+from schemac_runtime.repetitions import Repetition, entering_states, repetitions, spelled_alike
 
 if TYPE_CHECKING:
     from schemac_runtime.program import Program
@@ -146,23 +146,31 @@ class Suspects:
         return number
 
     @cached_property
-    def spelled(self) -> npt.NDArray[np.int32] | None:
-        """int32 [V]: equal for tokens that fare alike everywhere; None where that is not worked out."""
-        if not self.repeated or any(guard.distinct or guard.kind == "members" for guard in self.guards):
-            return None
-        return spelled_alike(self.tables)
+    def leads_in(self) -> list[bool]:
+        """[N]: see `entering_states`."""
+        return entering_states(self.tables)
 
-    def at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Ids, Ids]:
+    @cached_property
+    def by_spelling(self) -> bool:
+        """Whether `alike` is of use."""
+        return bool(self.repeated) and not any(guard.distinct or guard.kind == "members" for guard in self.guards)
+
+    def alike(self, tokens: Ids) -> list[Ids]:
+        """Groups of tokens that fare alike everywhere."""
+        return spelled_alike(self.tables, tokens)
+
+    def at(self, levels: Sequence[Level], *, in_string: bool, enters: bool) -> tuple[Ids, Ids]:
         """(tokens that may be forbidden, tokens that certainly are), ids ascending; the latter may be among the former.
 
         Args:
             levels: the guarded frames, innermost first.
             in_string: whether all begins with a quotation mark.
+            enters: whether another guarded frame can be entered.
         """
-        key = (in_string, *(self._alike(level) for level in levels))
+        key = (in_string, enters, *(self._alike(level) for level in levels))
         found = self._known.get(key)
         if found is None:
-            doubtful, certain = self._at(levels, in_string=in_string)
+            doubtful, certain = self._at(levels, in_string=in_string, enters=enters)
             found = np.flatnonzero(doubtful & ~certain), np.flatnonzero(certain)
             if len(self._known) < _REMEMBERED:
                 self._known[key] = found
@@ -180,11 +188,11 @@ class Suspects:
         exhausted = self.exhausted(index, register)
         return index, number, not register.number, bool(register.seen), text is None, not text, few, exhausted
 
-    def _at(self, levels: Sequence[Level], *, in_string: bool) -> tuple[Bool, Bool]:
+    def _at(self, levels: Sequence[Level], *, in_string: bool, enters: bool) -> tuple[Bool, Bool]:
         t = self.tables
         doubtful = np.zeros(len(t.token_start) - 1, dtype=np.bool_)
         certain = doubtful.copy()
-        if self.entering is not None:
+        if enters and self.entering is not None:
             doubtful |= self.entering & (t.texts.having(0x22) > 0) if in_string else self.entering
         #: Tokens that can end all frames so far.
         reaching: Bool | None = t.texts.having(0x22) > 0 if in_string else None
@@ -198,9 +206,12 @@ class Suspects:
                 in_string = True
             elif guard.kind == "repeats":  # the lower bound depends on the stack: the matcher sees to that
                 mine = np.zeros_like(doubtful)
+                repetition = self.repeated[index]
+                leaving = repetition.leaving
                 if guard.high is not None:
-                    mine = self.repeated[index].count(starts=few) > guard.high - register.number
-                leaving = self.repeated[index].leaving
+                    mine = repetition.count(starts=few) > guard.high - register.number
+                    if repetition.plain:  # a token that cannot leave the frame begins just so many
+                        certain |= mine & ~leaving
             elif guard.kind == "items":
                 mine = self._items(guard, register)
                 leaving = t.texts.having(0x5D) > 0

@@ -47,9 +47,10 @@ def low_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
 def certain(places: Places) -> bool:
     """Whether every repetition has one count only."""
     numbers: dict[int, set[int]] = {}
-    for _, _, here in places:
-        while here is not None:
-            procedure, register, here = here
+    for place in places:
+        registers = place[2]
+        while registers is not None:
+            procedure, register, registers = registers
             numbers.setdefault(procedure, set()).add(register.number)
     # A text may have ended one that goes on as well: the next one, begun without reading, makes a second count.
     return all(max(of) - min(of) <= 1 or 1 in of for of in numbers.values())
