@@ -71,6 +71,7 @@ class Residuals:
         self._budget = budget
         self._place = place
         self._chains: list[tuple[int, int, bool, int]] = []
+        self._covering: dict[tuple[int, int], bool] = {}
         self._chain_ids: dict[tuple[int, int, bool, int], int] = {}
         self.nodes: list[tuple[int, tuple[Part, ...]]] = [(-1, ())]
         self._ids: dict[tuple[int, tuple[Part, ...]], int] = {(-1, ()): 0}
@@ -233,6 +234,12 @@ class Residuals:
             return True
         if weak == self.NEVER:
             return False
+        found = self._covering.get((weak, strong))
+        if found is None:
+            found = self._covering[weak, strong] = self._covers(weak, strong)
+        return found
+
+    def _covers(self, weak: int, strong: int) -> bool:
         chain, parts = self.nodes[weak]
         strong_chain, strong_parts = self.nodes[strong]
         if not set(parts) <= set(strong_parts):
