@@ -17,8 +17,11 @@ from schemac.frontend.markers import special_spans
 from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 from schemac.ir.passes.components import strong_components
+from schemac.ir.passes.repetitions import repetition as counted
 from schemac_runtime.registers import Guard
 
+#: More calls than this are counted by a guard.
+_WRITTEN_OUT = 250
 _Body = tuple[object, ...]
 
 
@@ -192,18 +195,33 @@ def alternatives(*parts: Part) -> Part:
 def repetition(part: Part, low: int, high: int | None, *, separator: Part | None = None) -> Part:
     """A part `low` to `high` times (None: any number of times), with `separator` between two of them.
 
-    The part is written once, as a procedure, and called as often as it takes.
+    The part is written once, as a procedure, and called as often as it takes; many calls are counted by a guard.
     """
 
     def write(composer: Composer, graph: Graph, source: int, target: int) -> None:
         if high is not None and high < low:
             return
-        composer.budget.spend("states", max(low, high or 0) + 1)
+        large = max(low, high or 0) > _WRITTEN_OUT
+        composer.budget.spend("states", 1 if large else max(low, high or 0) + 1)
         item = _procedure(composer, part, "item")
         # What every item but the first begins with a separator.
         later = item if separator is None else _procedure(composer, sequence(separator, _call(item)), "item")
         here = graph.node()
         graph.epsilon(source, here)
+        if large:
+            if low == 0:
+                graph.epsilon(here, target)
+            if separator is not None:  # the first item has none
+                there = graph.node()
+                graph.call(here, item, there)
+                here = there
+                if low <= 1:
+                    graph.epsilon(here, target)
+            before = int(separator is not None)
+            loop = composer.declare("items", "")
+            composer.define(loop, *counted(later, low - before, None if high is None else high - before))
+            graph.call(here, loop, target)
+            return
         for count in range(max(low, high or 0)):
             if count >= low:
                 graph.epsilon(here, target)

@@ -8,7 +8,7 @@ from schemac.frontend.grammar import Notes, Source
 from schemac.frontend.grammar import expression as ex
 from schemac.frontend.grammar.substrings import substring_language
 from schemac.frontend.grammar.tokens import id_label
-from schemac.frontend.regex import regex_language
+from schemac.frontend.regex import counted_module, lower, parse
 
 _REFUSED = {
     "TagDispatch": "write a structural tag with triggered tags instead",
@@ -32,8 +32,11 @@ def read_macro(source: Source, begin: int, name: str, budget: Budget) -> tuple[e
         if len(values) != 1 or not isinstance(values[0], str) or not isinstance(flags, str) or named:
             hint = "for JSON strings use a JSON Schema" if "json_string" in named else 'as in Regex("[a-z]+")'
             raise source.unsupported("a pattern and perhaps flags are expected", begin, end, hint=hint)
-        language = regex_language(values[0], dialect="rust", search=False, flags=flags, budget=budget, place=place)
-        return ex.language(language), end
+        node = parse(values[0], dialect="rust", flags=flags, place=place)
+        module = counted_module(node, "regex", budget=budget, place=place)
+        if module is not None:
+            return ex.Embedded(module), end
+        return ex.language(lower(node, search=False, budget=budget, place=place)), end
     if named:
         raise source.wrong("there is no such argument", begin, construct=next(iter(named)))
     if name == "Token":

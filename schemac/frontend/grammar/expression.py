@@ -13,6 +13,12 @@ from schemac.ir.charset import CharSet
 from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Module
 
+#: Repetitions of up to so many nodes are written out, and so few copies whatever they take; see docs/grammars.md.
+WRITTEN_OUT = 1_000
+FEW_COPIES = 4
+#: A copy takes at least so many nodes.
+_LEAST = 4
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
@@ -161,4 +167,11 @@ def repeat(body: Expression, low: int, high: int | None, place: str) -> Expressi
         return NOTHING
     if isinstance(body, Repeat) and body.low == 0 and (body.high is None or (body.high == 1 == high)) and low <= 1:
         return body  # such as (x?)? and (x*)+
-    return Repeat(body, low, high, place, 2 + body.size * max(1, low if high is None else high))
+    size = 2 if is_counted(body, low, high) else 2 + body.size * max(1, low if high is None else high)
+    return Repeat(body, low, high, place, size)
+
+
+def is_counted(body: Expression, low: int, high: int | None) -> bool:
+    """Whether a repetition is too large to be written out: a guard counts it."""
+    copies = low if high is None else high
+    return copies > FEW_COPIES and copies * max(body.size, _LEAST) > WRITTEN_OUT

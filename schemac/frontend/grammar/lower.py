@@ -19,11 +19,13 @@ from schemac.frontend.grammar.expression import (
     Sequence,
     Text,
     Tokens,
+    is_counted,
 )
 from schemac.frontend.grammar.source import Notes
 from schemac.ir.charset import CODE_POINTS, CharSet
 from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph, Module
+from schemac.ir.passes.repetitions import repetition
 from schemac.ir.passes.trim import productive_procedures
 from schemac.ir.utf8 import utf8_language
 
@@ -51,6 +53,7 @@ class _Lowering:
         self._number: dict[str, int] = {}
         self._pending: list[tuple[int, Expression, str, str]] = []  # (procedure, expression, name, place)
         self._repeated: dict[int, int] = {}  # id of an expression -> its procedure
+        self._loops: dict[tuple[int, int, int | None], int] = {}  # (procedure, low, high) -> its counted repetition
         self._encoded: dict[CharSet | Dfa, Dfa] = {}  # languages over code points -> over bytes
         self._name = ""
 
@@ -128,6 +131,11 @@ class _Lowering:
         tasks: list[tuple[Expression, int, int]],
     ) -> None:
         body, low, high = repeat.body, repeat.low, repeat.high
+        if is_counted(body, low, high):
+            if low == 0:
+                graph.epsilon(source, target)
+            graph.call(source, self._counted(repeat), target)
+            return
         copies = low + 1 if high is None else high
         self._budget.spend("states", 2 * copies, place=repeat.place)
         if isinstance(body, Characters) and high is not None:
@@ -136,10 +144,7 @@ class _Lowering:
             return
         procedure = None
         if copies > 1 and body.size > _COPY_SIZE:
-            procedure = self._repeated.get(id(body))
-            if procedure is None:
-                procedure = self._repeated[id(body)] = self._composer.declare(self._name, repeat.place)
-                self._pending.append((procedure, body, self._name, repeat.place))
+            procedure = self._procedure(repeat)
         here = graph.node()
         graph.epsilon(source, here)
         for count in range(copies):
@@ -152,6 +157,24 @@ class _Lowering:
                 graph.call(here, procedure, there)
             here = there
         graph.epsilon(here, target)
+
+    def _procedure(self, repeat: Repeat) -> int:
+        """The procedure that reads the body of a repetition once."""
+        body = repeat.body
+        procedure = self._repeated.get(id(body))
+        if procedure is None:
+            procedure = self._repeated[id(body)] = self._composer.declare(self._name, repeat.place)
+            self._pending.append((procedure, body, self._name, repeat.place))
+        return procedure
+
+    def _counted(self, repeat: Repeat) -> int:
+        """The procedure that reads a repetition, at least once, and whose guard counts."""
+        key = self._procedure(repeat), repeat.low, repeat.high
+        loop = self._loops.get(key)
+        if loop is None:
+            loop = self._loops[key] = self._composer.declare(self._name, repeat.place)
+            self._composer.define(loop, *repetition(*key))
+        return loop
 
     def _write_language(self, graph: Graph, language: CharSet | Dfa, source: int, target: int) -> None:
         """Read a text of a language over code points, or one character of a set."""

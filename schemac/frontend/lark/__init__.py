@@ -54,7 +54,7 @@ def lark_module(
     notes = Notes(warn, strict=strict)
     definitions = read_definitions(Source(text), base_dir, budget, notes, on_file)
     check_start(definitions, start)
-    terminals = Terminals(definitions, budget, notes)
+    terminals = Terminals(definitions, budget, notes, strict=strict)
     rules = Rules(definitions, terminals, budget, notes, json_options or JsonSchemaOptions(strict=strict))
     rules.make(start)
     if strict:

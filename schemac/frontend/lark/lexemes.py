@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from schemac.budget import Budget
 from schemac.frontend.grammar import Rule
@@ -27,6 +28,7 @@ class Lexeme:
         first: what its texts begin with; nothing for special tokens.
         language: over code points, if it is one.
         lazy: whether it ends as soon as it can.
+        written_out: makes the language of one whose repetitions are counted.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Lexeme:
     first: CharSet
     language: Dfa | None = None
     lazy: bool = False
+    written_out: Callable[[], Dfa] | None = None
 
 
 class Lexemes:
@@ -84,6 +87,11 @@ class Lexemes:
         first = CharSet.merged(pair for lexeme in self._known.values() for pair in lexeme.first)
         texts = ignored_texts([language for _, _, language in self.ignored], first, self._budget)
         safe, openings = self._ignored_rules(texts, rules)
+        for name, lexeme in self._known.items():
+            if lexeme.written_out is not None and any(more & lexeme.first for more, _ in openings):  # taken apart
+                language = lexeme.written_out()
+                self._known[name] = replace(lexeme, expression=ex.language(language), language=language)
+                rules[name] = Rule(name, lexeme.place, self._known[name].expression, used=True)
         for name, lexeme in self._known.items():
             before = self._before(lexeme, openings, rules)
             rules[_USE + name] = Rule(name, lexeme.place, ex.sequence([before, safe]), used=True, inline=True)

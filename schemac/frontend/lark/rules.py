@@ -19,6 +19,7 @@ from schemac.frontend.lark.lexer import Inline
 from schemac.frontend.lark.syntax import Node
 from schemac.frontend.lark.terminals import Terminals, inline_language, literal_text
 from schemac.frontend.located import located
+from schemac.frontend.regex import ast
 from schemac.ir.charset import CharSet
 from schemac.ir.dfa import Dfa
 
@@ -129,7 +130,21 @@ class Rules:
         text = literal_text(self._terminals.node(name)) if self._is_pattern(definition) else None
         if text is not None:
             return self._text(name, definition.place, text)
+        if self._is_pattern(definition):
+            return self._pattern(name, definition.place, self._terminals.node(name), name)
         return self._lexeme(name, definition.place, self._terminals.language(name))
+
+    def _pattern(self, name: str, place: str, node: ast.Node, terminal: str | None = None) -> ex.Expression:
+        """A use of a pattern; `terminal` is its name if it has one."""
+
+        def language() -> Dfa:
+            return self._terminals.lower(node, place, name) if terminal is None else self._terminals.language(terminal)
+
+        counted = self._terminals.counted(node, place, name)
+        if counted is None:
+            return self._lexeme(name, place, language())
+        module, first = counted
+        return self.lexemes.add(Lexeme(name, place, ex.Embedded(module), first, written_out=language))
 
     @staticmethod
     def _is_pattern(definition: Definition) -> bool:
@@ -202,7 +217,7 @@ class Rules:
         text = literal_text(pattern)
         if text is not None:
             return written, self._text(written, place, text)
-        return written, self._lexeme(written, place, self._terminals.lower(pattern, place, written))
+        return written, self._pattern(written, place, pattern)
 
     def _inline(self, inline: Inline) -> ex.Expression:
         found = self._embedded.get(inline.place)

@@ -18,22 +18,27 @@ from schemac.frontend.grammar.substrings import substring_language
 from schemac.frontend.lark.attributes import Attributes
 from schemac.frontend.lark.definitions import Definition, Definitions, Scope, tokens_of
 from schemac.frontend.lark.folding import counts, fold
+from schemac.frontend.lark.ignored import first_characters
 from schemac.frontend.lark.lexer import Inline
 from schemac.frontend.lark.literals import has_bare_alternatives, pattern_node, range_node, string_value, text_node
 from schemac.frontend.lark.outside import looks_outside
 from schemac.frontend.lark.shortest import before_marker, shortest_texts
 from schemac.frontend.lark.syntax import Node
-from schemac.frontend.regex import ast, lower
+from schemac.frontend.regex import ast, counted_module, each_once, lower
 from schemac.frontend.regex.ast import Chars, Concat
 from schemac.frontend.regex.lazy import without_lazy
+from schemac.ir.charset import CharSet
 from schemac.ir.dfa import Dfa
+from schemac.ir.graph import Module
 
 
 class Terminals:
     """Works out terminals on demand."""
 
-    def __init__(self, definitions: Definitions, budget: Budget, notes: Notes) -> None:
+    def __init__(self, definitions: Definitions, budget: Budget, notes: Notes, *, strict: bool = False) -> None:
         self._definitions = definitions.by_name
+        attributes = [definition.attributes for definition in definitions.by_name.values()]
+        self._counts = not strict and not any(of and (of.lazy or of.marker is not None) for of in attributes)
         self._budget = budget
         self._notes = notes
         self._nodes: dict[str, ast.Node] = {}
@@ -192,6 +197,20 @@ class Terminals:
         if language.is_empty:
             self._notes.note("no text matches this", place, construct[:40])
         return language
+
+    def counted(self, node: ast.Node, place: str, construct: str) -> tuple[Module, CharSet] | None:
+        """(the module of a pattern with large repetitions, what its texts begin with).
+
+        None if nothing is counted, and where languages of terminals are taken apart or compared.
+        """
+        if not self._counts:
+            return None
+        tree = without_lazy(node, place=place)
+        module = counted_module(tree, construct, budget=self._budget, place=place)
+        if module is None:
+            return None
+        once = lower(each_once(tree), search=False, budget=self._budget, place=place)
+        return module, first_characters(once)
 
     def rule_language(self, definition: Definition, attributes: Attributes) -> Dfa:
         """The language of a rule with the attribute lazy, suffix or stop; its body is like a terminal."""

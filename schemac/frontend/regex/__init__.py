@@ -7,13 +7,13 @@ from schemac.errors import EmptyLanguageError
 from schemac.frontend.regex.ast import Node
 from schemac.frontend.regex.lower import lower
 from schemac.frontend.regex.parser import parse
-from schemac.frontend.regex.repetitions import counted_module
+from schemac.frontend.regex.repetitions import counted_module, each_once
 from schemac.frontend.regex.scanner import Dialect
 from schemac.ir.dfa import Dfa
 from schemac.ir.graph import Graph, Module, ModuleBuilder
 from schemac.ir.utf8 import utf8_language
 
-__all__ = ["Dialect", "Node", "counted_module", "lower", "parse", "regex_language", "regex_module"]
+__all__ = ["Dialect", "Node", "counted_module", "each_once", "lower", "parse", "regex_language", "regex_module"]
 
 
 def regex_language(

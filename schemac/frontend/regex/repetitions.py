@@ -76,6 +76,27 @@ def counted_module(node: Node, name: str, *, budget: Budget, place: str) -> Modu
             written_out |= {id(attempt.counted[index].node) for index in uncertain}
 
 
+def each_once(root: Node) -> Node:
+    """The pattern with no repeated part more than once: its words begin with the same characters."""
+    rebuilt: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in rebuilt:
+            continue
+        parts = _parts(node)
+        if parts and not ready:
+            stack.append((node, True))
+            stack += [(part, False) for part in parts]
+            continue
+        fresh = tuple(rebuilt[id(part)] for part in parts)
+        if isinstance(node, Repeat):
+            rebuilt[id(node)] = Repeat(fresh[0], min(node.low, 1), 1)
+        else:
+            rebuilt[id(node)] = type(node)(fresh) if isinstance(node, (Concat, Alternation)) else node
+    return rebuilt[id(root)]
+
+
 class _Attempt:
     """The automata of a pattern in which some repetitions are letters."""
 
