@@ -104,4 +104,6 @@ def test_what_looks_like_a_special_token_may_be_one() -> None:
 
 def test_repetitions_are_counted() -> None:
     with pytest.raises(BudgetExceeded, match="states"):
-        compose(repetition(A, 10**9, None), "test", "#", Budget())
+        compose(repetition(A, 200, None), "test", "#", Budget({"states": 100}))
+    module = compose(repetition(A, 10**9, None), "test", "#", Budget())
+    assert [p.guard.low for p in module.procedures if p.guard is not None] == [10**9]
