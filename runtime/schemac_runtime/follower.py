@@ -11,7 +11,7 @@ from schemac_runtime.registers import (
     Guard,
     Register,
     acted,
-    called,
+    calls_counted,
     canonical_value,
     character,
     has_room,
@@ -28,6 +28,8 @@ Place = tuple[int, Stack, Registers]
 Places = tuple[Place, ...]
 #: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
 MANY = (1 << 31) - 1
+#: What places have in common that differ in one count.
+_Group = tuple[int, Stack, tuple[object, ...]]
 #: More places than this after a byte are merged where that is the same.
 _FEW = 4
 #: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
@@ -104,8 +106,12 @@ class Follower:
         return after if len(after) < 2 else self._merged(after)
 
     def _merged(self, places: Iterable[Place]) -> Sequence[Place]:
-        """The same places, each once; many are one place above a set of stacks if their registers are equal."""
+        """The same places, each once; many are one place above a set of stacks if their registers are equal, and
+        places that differ in one count are one place with several.
+        """
         found = dict.fromkeys(places)
+        if self.counting and len({place[0] for place in found}) < len(found):
+            found = self._joined(found)
         if len(found) <= _FEW:
             return list(found)
         together: dict[tuple[int, Registers], list[Stack]] = {}
@@ -117,6 +123,25 @@ class Follower:
                 together.setdefault((place[0], place[2]), []).append(place[1])
         return [*kept, *((state, self.pool.union(of), registers) for (state, registers), of in together.items())]
 
+    def _joined(self, places: Iterable[Place]) -> dict[Place, None]:
+        """Places that differ in the counts of one repetition, and those without a gap, are one place."""
+        current, depth = list(places), 0
+        while True:
+            groups: dict[_Group, list[Place]] = {}
+            for place in current:
+                frames = chain(place[2])
+                frame = frames[depth] if depth < len(frames) else None
+                if frame is None or frame[0] not in self.counting:
+                    groups[place[0], place[1], (place[2],)] = [place]
+                else:
+                    others = (*frames[:depth], frame[0], *frames[depth + 1 :])
+                    groups.setdefault((place[0], place[1], others), []).append(place)
+            if len(groups) < len(current):
+                current = [place for group in groups.values() for place in _with_counts(group, depth)]
+            depth += 1
+            if all(depth >= len(chain(place[2])) for place in current):
+                return dict.fromkeys(current)
+
     def _without_reading(self, state: int, stack: Stack, registers: Registers, position: int) -> list[Place]:
         """Where a frame returns to, and what it calls."""
         places: list[Place] = []
@@ -126,27 +151,32 @@ class Follower:
                 del places[:1]
         calls = self.tables.calls.get(state, ())
         if calls and self.tables.guard_of[state] in self.counting:
-            registers, last = self._called(registers)
-            for entry, guard, ret in calls:
-                below = stack if last else self.pool.push(stack, ret)
-                places.append((entry, below, self._entered(guard, registers, position)))
+            for counted, last in self._called(registers):
+                for entry, guard, ret in calls:
+                    below = stack if last else self.pool.push(stack, ret)
+                    places.append((entry, below, self._entered(guard, counted, position)))
             return places
         for entry, guard, ret in calls:
             below = stack if self.program.returns_only[ret] else self.pool.push(stack, ret)
             places.append((entry, below, self._entered(guard, registers, position)))
         return places
 
-    def _called(self, registers: Registers) -> tuple[Registers, bool]:
+    def _called(self, registers: Registers) -> list[tuple[Registers, bool]]:
         """(the registers for a call from the innermost frame, a repetition, whether that is its last call).
 
-        Nothing is left to do in the frame behind its last call: the callee returns to where the frame would.
+        Nothing is left to do in the frame behind its last call: the callee returns to where the frame would. With
+        several counts, the call may be the last one for one of them and not for the others.
         """
         assert registers is not None
         index, register, below = registers
         guard = self.guards[index]
-        counted = called(guard, register)
+        counted = calls_counted(guard, register, 1)
         assert counted is not None
-        return (below, True) if counted.number == guard.high else ((index, counted, below), False)
+        if counted.number + counted.mode != guard.high:
+            return [((index, counted, below), False)]
+        if not counted.mode:
+            return [(below, True)]
+        return [(below, True), ((index, counted._replace(mode=counted.mode - 1), below), False)]
 
     def _entered(self, guard: int, registers: Registers, position: int) -> Registers:
         return registers if guard < 0 else (guard, opened(self.guards[guard], position), registers)
@@ -193,12 +223,11 @@ class Follower:
                 pending += _new(returned, pending)
             elif program.enter_state[state] >= 0:
                 entry = program.enter_state[state]
-                last = False
-                if self.tables.guard_of[state] in self.counting:
-                    registers, last = self._called(registers)
-                entered = self._entered(self.tables.guard_of[entry], registers, position)
-                below = stack if last else self.pool.push(stack, program.enter_return[state])
-                pending.append((entry, below, entered))
+                counts = self.tables.guard_of[state] in self.counting
+                for counted, last in self._called(registers) if counts else [(registers, False)]:
+                    entered = self._entered(self.tables.guard_of[entry], counted, position)
+                    below = stack if last else self.pool.push(stack, program.enter_return[state])
+                    pending.append((entry, below, entered))
             else:
                 settled[place] = None
         return tuple(settled) if len(settled) <= _FEW else tuple(self._merged(settled))
@@ -305,6 +334,29 @@ class Follower:
 def _new(places: list[Place], known: list[Place]) -> list[Place]:
     """Those that are not known; few are not worth the look."""
     return places if len(known) <= _FEW else [place for place in places if place not in known]
+
+
+def _with_counts(places: list[Place], depth: int) -> list[Place]:
+    """Places that differ in the counts of the frame at a depth only, as few as possible."""
+    if len(places) == 1:
+        return places
+    state, stack, registers = places[0]
+    frames = chain(registers)
+    counts = sorted((of[depth][1].number, of[depth][1].mode) for of in (chain(place[2]) for place in places))
+    spans: list[list[int]] = []
+    for number, more in counts:
+        if spans and number <= spans[-1][1] + 1:
+            spans[-1][1] = max(spans[-1][1], number + more)
+        else:
+            spans.append([number, number + more])
+    found: list[Place] = []
+    for first, last in spans:
+        frames[depth] = (frames[depth][0], Register(first, last - first))
+        fresh: Registers = None
+        for index, register in reversed(frames):
+            fresh = (index, register, fresh)
+        found.append((state, stack, fresh))
+    return found
 
 
 def chain(registers: Registers) -> list[tuple[int, Register]]:

@@ -175,7 +175,7 @@ class GuardedMatcher(Matcher):
         else:
             outcome = None
         if outcome is None:
-            if register.number >= guard.low and self._readable_below(stack, symbol_class):
+            if register.number + register.mode >= guard.low and self._readable_below(stack, symbol_class):
                 return None
             outcome = program.only_outcome(state, symbol_class)
         if outcome is None or outcome[0] == EXIT:
@@ -184,7 +184,7 @@ class GuardedMatcher(Matcher):
             stack = self._pool.push(stack, ret)
         after = self._settled_once(outcome[1], stack)
         counted = calls_counted(guard, register, begun[token])
-        if after is None or counted is None or counted.number == guard.high:
+        if after is None or counted is None or counted.number + counted.mode == guard.high:
             return None
         here, above = after
         while guard_of[here] < 0 and above.parent is not None:
@@ -416,7 +416,7 @@ class GuardedMatcher(Matcher):
         keys = None  # only the innermost object can be at a key
         inside = self._follower.tables.guard_of[state] >= 0
         starts = self._starting(*place[:2]) if self._suspects.repeated else 0
-        unmet = None
+        unmet = self._unmet(registers) if self._suspects.repeated else None
         for index, register in chain(registers):
             text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
             few = inside and text is not None and self._follower.tables.rest_of[state] < MANY
@@ -425,8 +425,6 @@ class GuardedMatcher(Matcher):
                 few = few and not keys[2]
             if index in self._suspects.repeated:
                 few = len(levels) < starts
-                if unmet is None and register.number < self._follower.guards[index].low:
-                    unmet = len(levels)
             levels.append((index, register, text, few))
             inside = False
         doubtful, certain = self._suspects.at(
@@ -483,19 +481,29 @@ class GuardedMatcher(Matcher):
         state, stack, registers = place
         index, register = chain(registers)[unmet]
         gone = np.ones(program.vocab_size, dtype=np.bool_)
-        above = self._cut(state, stack, unmet)
+        above, _ = self._cut(state, stack, unmet)
         if above is not None:
             row = np.zeros(program.words, dtype=np.int32)
             or_mask(row, above.masks.get(state) or self._mask(state, above))
             gone = ~unpack(row, program.vocab_size)
         counts = self._suspects.repeated[index].count(starts=True)
-        few = counts < self._follower.guards[index].low - register.number
+        few = counts < self._follower.guards[index].low - register.number - register.mode
         if above is None:
             return np.union1d(doubtful, np.flatnonzero(gone)), certain
         return np.union1d(doubtful, np.flatnonzero(gone & ~few)), np.union1d(certain, np.flatnonzero(gone & few))
 
-    def _cut(self, state: int, stack: Stack, frame: int) -> Stack | None:
-        """The part of a stack above a guarded frame, counted from the innermost; None if there are several."""
+    def _unmet(self, registers: Registers) -> int | None:
+        """Which guarded frame, counted from the innermost, is the first repetition that needs more calls."""
+        for frame, (index, register) in enumerate(chain(registers)):
+            guard = self._follower.guards[index]
+            if guard.kind == "repeats" and register.number + register.mode < guard.low:
+                return frame
+        return None
+
+    def _cut(self, state: int, stack: Stack, frame: int) -> tuple[Stack | None, Stack]:
+        """(the part of a stack above a guarded frame, counted from the innermost, or None if there are several, what
+        lies below that frame).
+        """
         guard_of = self._follower.tables.guard_of
         returns: list[int] = []
         here = state
@@ -504,13 +512,13 @@ class GuardedMatcher(Matcher):
             if frame < 0:
                 break
             if stack.parent is None:
-                return None
+                return None, stack
             returns.append(stack.ret)
             here, stack = stack.ret, stack.parent
         above = self._nowhere
         for ret in reversed(returns):
             above = self._pool.push(above, ret)
-        return above
+        return above, stack
 
     # -- limits on the number of tokens --------------------------------------------------------------------------
 
@@ -522,14 +530,15 @@ class GuardedMatcher(Matcher):
         state, stack, registers = place
         return self.program.distance[state] + stack.needs - self._credit(registers)
 
-    def _credit(self, registers: Registers) -> int:
-        """The tokens that distances count for what has been read already."""
+    def _credit(self, registers: Registers, frame: int = 0) -> int:
+        """The tokens that distances count for what has been read already, from a frame outwards."""
         total = 0
-        while registers is not None:
-            index, register, registers = registers
+        for index, register in chain(registers)[frame:]:
             guard = self._follower.guards[index]
-            least = max(guard.low, len(guard.required)) - (guard.kind == "repeats")  # the first call is in no distance
-            left = max(guard.low - register.number, register.missing, 0)
+            number, least = register.number, max(guard.low, len(guard.required))
+            if guard.kind == "repeats":
+                number, least = number + register.mode, least - 1  # the first call is in no distance
+            left = max(guard.low - number, register.missing, 0)
             total += (least - left) * self._follower.tables.unit_of[index]
         return total
 
@@ -553,16 +562,13 @@ class GuardedMatcher(Matcher):
         for symbol_class in np.unique(token_class[allowed]).tolist():
             fits[symbol_class] = any(self._fits(place, symbol_class, left) for place in self._places)
         keep = fits[token_class] & allowed
+        for token, like in self._readings_in_doubt(keep):
+            keep[like] = self._needs_after(token) <= left
         best, least = -1, UNREACHABLE * 2
         rest = np.flatnonzero(allowed & ~keep)
         lengths = np.diff(self._follower.tables.token_start)[rest]
         for token in rest[np.argsort(lengths, kind="stable")[:_TRIED_TOKENS]].tolist():
-            length = len(self._follower.text)
-            after = self._after_token(self._places, token)
-            del self._follower.text[length:]
-            if after is None:
-                continue
-            needs = min(map(self._needed, after), default=-1)
+            needs = self._needs_after(token)
             keep[token] = needs <= left
             if needs < least:
                 best, least = token, needs
@@ -576,27 +582,49 @@ class GuardedMatcher(Matcher):
             apply_operation(out, self._stop)
 
     def _fits(self, place: Place, symbol_class: int, left: int) -> bool:
-        """Whether `left` tokens surely suffice after one of a class."""
+        """Whether `left` tokens surely suffice after one of a class, if no guard forbids how it is read."""
         state, stack, registers = place
+        distance = self.program.distance
         local, rests = self._local(state, stack, symbol_class)
-        credit = self._credit(registers)
-        if not rests or not self._at_upper(registers):  # what stays in the frame is allowed
-            distance = self.program.distance
+        if self._suspects.repeated and rests:
+            credit = self._credit(registers)
             if any(distance[after] + reached.needs - credit <= left for after, reached in local):
                 return True
-        return bool(rests) and any(  # a frame that ends takes its credit with it
-            self.program.distance[after] + reached.needs <= left
+            unmet = self._unmet(registers)
+            if unmet is not None:  # that frame cannot end yet
+                above, below = self._cut(state, stack, unmet)
+                credit = below.needs - self._credit(registers, unmet)
+                return above is not None and any(
+                    distance[after] + reached.needs + credit <= left
+                    for after, reached in self._after(state, above, symbol_class)
+                )
+        credit = 0 if rests else self._credit(registers)  # a frame that ends takes its credit with it
+        return any(
+            distance[after] + reached.needs - credit <= left
             for after, reached in self._after(state, stack, symbol_class)
         )
 
-    def _at_upper(self, registers: Registers) -> bool:
-        """Whether a register is so close to its upper bound that a token could exceed it."""
-        for index, register in chain(registers):
-            guard = self._follower.guards[index]
-            least = register._replace(number=max(register.number, guard.low))
-            if guard.distinct or self._suspects.near(index, least) != FAR:
-                return True
-        return False
+    def _needs_after(self, token: int) -> int:
+        """How many tokens are needed after one, but for the one that ends the text; many if it is refused."""
+        length = len(self._follower.text)
+        after = self._after_token(self._places, token)
+        del self._follower.text[length:]
+        return 2 * UNREACHABLE if after is None else min(map(self._needed, after), default=-1)
+
+    def _readings_in_doubt(self, keep: npt.NDArray[np.bool_]) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """Tokens that may be read in several ways, of which a repetition forbids some: one of each kind, all of it."""
+        suspects = self._suspects
+        if not suspects.repeated:
+            return []
+        doubtful = np.zeros(len(keep), dtype=np.bool_)
+        for place in self._places:
+            if suspects.entering is not None and self._may_enter(place):
+                doubtful |= suspects.entering
+            for index, register in chain(place[2]):
+                high = self._follower.guards[index].high
+                if index in suspects.repeated and high is not None:
+                    doubtful |= suspects.repeated[index].count(starts=True) > high - register.number
+        return self._alike(np.flatnonzero(keep & doubtful))
 
     # -- the past ------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,8 @@ class Register(NamedTuple):
 
     Attributes:
         number: characters, items, keys or calls so far. An item counts at the comma behind it, a call when it begins.
-        mode: of "characters", where in an escape the text stands, see `_MODES`.
+        mode: of "characters", where in an escape the text stands, see `_MODES`; of "repeats", how many counts there are
+            beside `number`: an ambiguous text may have any of `number` to `number + mode`.
         start: where in the whole text, in bytes, the item or key begins that is being read; -1 for none.
         seen: the items or keys so far, see `canonical_value`, if they must be distinct.
         missing: how many required keys are still to come.
@@ -173,11 +174,15 @@ def called(guard: Guard, register: Register) -> Register | None:
 
 
 def calls_counted(guard: Guard, register: Register, count: int) -> Register | None:
-    """As `called` for `count` more calls."""
-    count += register.number
+    """As `called` for `count` more calls; counts that are too many are left out."""
+    first, last = register.number + count, register.number + register.mode + count
     if guard.high is None:
-        return Register(min(count, guard.low))
-    return Register(count) if count <= guard.high else None
+        first, last = min(first, guard.low), min(last, guard.low)
+    elif first > guard.high:
+        return None
+    else:
+        last = min(last, guard.high)
+    return Register(first, last - first)
 
 
 def may_close(guard: Guard, register: Register, text: bytes | bytearray, position: int) -> bool:
@@ -185,7 +190,7 @@ def may_close(guard: Guard, register: Register, text: bytes | bytearray, positio
     if guard.kind == "characters":
         return register.mode == _CLOSED
     if guard.kind == "repeats":
-        return register.number >= guard.low
+        return register.number + register.mode >= guard.low
     count = register.number
     if register.missing:
         return False

@@ -132,6 +132,11 @@ class Suspects:
         number = register.number
         if register.missing:
             return self._near(index, number), self._near(index, number + register.missing)
+        if register.mode and index in self.repeated:  # several counts: the last matters below, the first above
+            guard, last = self.guards[index], number + register.mode
+            below = self._near(index, last) if last < guard.low else FAR
+            above = self._near(index, max(number, guard.low))
+            return below if above == FAR else (below, number)
         return self._near(index, number)
 
     def _near(self, index: int, number: int) -> int:
