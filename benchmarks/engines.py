@@ -18,8 +18,13 @@ import numpy as np
 
 from benchmarks.vocabulary import TokenTable, load_encoder
 
-#: Compiled once before anything is timed, so that no engine pays for its lazy imports in the first case.
-WARM_UP = json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+#: Compiled once before anything is timed, so that no engine pays for its lazy imports in the first case: by kind.
+WARM_UP = {
+    "json-schema": json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+    "regex": "[a-z]+",
+    "gbnf": 'root ::= "a"',
+    "lark": 'start: "a"',
+}
 
 
 class Refused(Exception):
@@ -58,9 +63,10 @@ class Engine(Protocol):
     """One engine, set up for one vocabulary."""
 
     bitmask: np.ndarray  # int32 [1, ceil(V / 32)], bit t % 32 of word t // 32 is 1 if token t is allowed
+    kind: str  # of what `compile` takes: json-schema, regex, and gbnf or lark
 
     def compile(self, schema: str) -> Grammar:
-        """From JSON text to something that can start a matcher. Raises `Refused`."""
+        """From text to something that can start a matcher. Raises `Refused`."""
         ...
 
 
@@ -77,6 +83,7 @@ class SchemacEngine:
     """
 
     key_order = "schema"
+    kind = "json-schema"
 
     def __init__(self, table: TokenTable, seconds: float) -> None:
         import schemac
@@ -93,7 +100,7 @@ class SchemacEngine:
         """See `Engine`."""
         try:
             compiled = self._schemac.compile(
-                schema, kind="json-schema", timeout=self._seconds, key_order=self.key_order
+                schema, kind=self.kind, timeout=self._seconds, key_order=self.key_order
             )
             linked = self._schemac.link(compiled, self._vocabulary, timeout=self._seconds)
         except self._errors as error:
@@ -116,6 +123,8 @@ class _SchemacGrammar:
 class LlguidanceEngine:
     """llguidance with its default JSON options, its default slices, and masks written straight into the bitmask."""
 
+    kind = "json-schema"
+
     def __init__(self, table: TokenTable, _seconds: float) -> None:
         import llguidance
         from llguidance import TokenizerWrapper
@@ -128,7 +137,7 @@ class LlguidanceEngine:
     def compile(self, schema: str) -> Grammar:
         """See `Engine`."""
         try:
-            source = self._llguidance.LLMatcher.grammar_from_json_schema(schema)
+            source = getattr(self._llguidance.LLMatcher, f"grammar_from_{self.kind.replace('-', '_')}")(schema)
         except ValueError as error:
             raise Refused(message_head(str(error)), str(error)) from error
         matcher = self._llguidance.LLMatcher(self._tokenizer, source, log_level=0)
@@ -165,6 +174,8 @@ class _LlguidanceGrammar:
 class XgrammarEngine:
     """xgrammar as the standard has it (extra properties allowed, any whitespace), one thread, no cache."""
 
+    kind = "json-schema"
+
     def __init__(self, table: TokenTable, _seconds: float) -> None:
         import xgrammar
 
@@ -178,7 +189,12 @@ class XgrammarEngine:
     def compile(self, schema: str) -> Grammar:
         """See `Engine`."""
         try:
-            compiled = self._compiler.compile_json_schema(schema, any_whitespace=True, strict_mode=False)
+            if self.kind == "json-schema":
+                compiled = self._compiler.compile_json_schema(schema, any_whitespace=True, strict_mode=False)
+            elif self.kind == "regex":
+                compiled = self._compiler.compile_regex(schema)
+            else:
+                compiled = self._compiler.compile_grammar(schema)
         except (RuntimeError, ValueError) as error:
             raise Refused(message_head(str(error)), str(error)) from error
         return _XgrammarGrammar(self._xgrammar.GrammarMatcher, compiled, self.bitmask)

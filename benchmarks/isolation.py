@@ -166,7 +166,7 @@ def _serve(
         for setting, value in settings.items():
             if hasattr(engine, setting):
                 setattr(engine, setting, value)
-        _first_mask(engine, WARM_UP)
+        _first_mask(engine, WARM_UP[getattr(engine, "kind", "json-schema")])
     except Exception as error:
         connection.send(("failed", f"set-up failed: {type(error).__name__}: {message_head(str(error))}"))
         return
