@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from schemac_runtime.endings import endings
+from schemac_runtime.endings import endings, item_endings
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
 from schemac_runtime.registers import (
@@ -34,6 +34,8 @@ _Group = tuple[int, Stack, tuple[object, ...]]
 _FEW = 4
 #: Texts for one value, at the most: `1` and `1.0`, each before a comma or a bracket.
 _TEXTS = 16
+#: With so many characters, items or keys to come there are many texts.
+_ROOM = 8
 #: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
 _TRIED = 50_000
 SPACES = b" \t\n\r"
@@ -269,20 +271,27 @@ class Follower:
             if register.start >= 0 and register.seen and self.guards[index].distinct:
                 texts = min(many * tables.rest_of[here], MANY)
                 if texts <= _TEXTS * (len(register.seen) + 1):
-                    new = self._new_key(state, index, register) if here == state and not depth else None
+                    new = self._new_value(state, index, register) if here == state and not depth else None
                     if not (self._completes(place, depth) if new is None else new):
                         return False
-            many = min(many * tables.whole_of[here], MANY)
+            if not self._is_near_end(index, register):
+                many = min(many * tables.whole_of[here], MANY)
             here, below = below.ret, below.parent or below
             depth += 1
         return True
 
-    def _new_key(self, state: int, index: int, register: Register) -> bool | None:
-        """Whether a key that is being read can become one that has not been seen; None where that takes a search."""
-        if self.guards[index].kind != "members":
-            return None
+    def _is_near_end(self, index: int, register: Register) -> bool:
+        """Whether a guard leaves so little room that the automaton's number of texts means nothing."""
+        high = self.guards[index].high
+        return high is not None and register.number + register.missing + _ROOM > high
+
+    def _new_value(self, state: int, index: int, register: Register) -> bool | None:
+        """Whether the key or item can become one that has not been seen; None where that takes a search."""
         text = bytes(self.text[register.start :]).lstrip(SPACES)
-        known = endings(self.tables, state, opened=bool(text))
+        if self.guards[index].kind == "members":
+            known = endings(self.tables, state, opened=bool(text))
+        else:
+            known = item_endings(self.tables, state, text)
         if any(canonical_value(text + ending) not in register.seen for ending in known.texts):
             return True
         return False if known.complete else None
@@ -299,7 +308,7 @@ class Follower:
         length = len(self.text)
         if not depth and all(byte in _DELIMITERS for byte in self._readable(place, length)):  # it is whole already
             text = bytes(self.text[start:]).strip(SPACES)
-            if text and self.guards[before[0][0]].kind == "items":
+            if text and text[0] not in b"[{" and self.guards[before[0][0]].kind == "items":
                 return canonical_value(text) not in before[0][1].seen
         pending: list[tuple[Place, bytes]] = [(place, b"")]
         tried = 0

@@ -23,7 +23,7 @@ from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, toke
 from schemac_runtime.registers import Register, plain_characters
 from schemac_runtime.repeating import RepeatingMatcher
 from schemac_runtime.stacks import EMPTY_STACK, Stack
-from schemac_runtime.suspects import FAR, Level, Suspects, ending
+from schemac_runtime.suspects import FAR, Level, Suspects
 
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
 _TRIED_TOKENS = 2_000
@@ -42,7 +42,7 @@ _Circumstances = tuple[int, Stack, tuple[Hashable, ...]]
 class GuardedMatcher(RepeatingMatcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_forbidden", "_last", "_places_history", "_whole_keys")
+    __slots__ = ("_forbidden", "_last", "_places_history", "_whole_items", "_whole_keys")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
@@ -56,6 +56,7 @@ class GuardedMatcher(RepeatingMatcher):
         self._nowhere = Stack(0, (), False, 0)  # below a frame that must not end
         self._forbidden: dict[Hashable, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
+        self._whole_items = False  # whether a token of the mask may end an item and begin another
         self._whole_keys = False  # whether a token of the mask may hold a member's key, all of it
         self._places_history: list[tuple[Places, int]] = []
         self._go_to(self._follower.start())
@@ -149,6 +150,9 @@ class GuardedMatcher(RepeatingMatcher):
         if self._now is ENDED:
             return
         self._whole_keys = self._suspects.may_hold_key(self._out)
+        if self._suspects.remembers_items:
+            in_string = all(self._follower.tables.in_string_of[place[0]] for place in self._places)
+            self._whole_items = self._suspects.may_begin_item(self._out, in_string=in_string)
         key = tuple(map(self._circumstances, self._places))
         near = any(part != FAR for place in key for part in place[2])
         if near or (self._suspects.may_enter(self._out) and any(map(self._may_enter, self._places))):
@@ -193,56 +197,27 @@ class GuardedMatcher(RepeatingMatcher):
         state, stack, registers = place
         if registers is None:
             return state, stack, ()
-        quiet = self._suspects.no_pairs and bool(self._follower.tables.in_string_of[state])
         if registers[2] is None:
-            return state, stack, (self._circumstance(registers[0], registers[1], quiet, state),)
-        parts: list[Hashable] = []
-        for index, register in chain(registers):
-            parts.append(self._circumstance(index, register, quiet, state))
-            quiet = quiet and register.start < 0  # what is being read farther out may be as good as read
-        return state, stack, tuple(parts)
+            return state, stack, (self._circumstance(registers[0], registers[1]),)
+        return state, stack, tuple(self._circumstance(index, register) for index, register in chain(registers))
 
-    def _circumstance(self, index: int, register: Register, quiet: bool, state: int) -> Hashable:
-        """The same of one register; `FAR` if it forbids nothing.
-
-        Args:
-            quiet: within a string, where nothing but a quotation mark matters, and whatever follows that in one token
-                is no whole string.
-        """
+    def _circumstance(self, index: int, register: Register) -> Hashable:
+        """The same of one register; `FAR` if it forbids nothing."""
         guard = self._follower.guards[index]
         number = self._suspects.near(index, register)
         if guard.kind == "characters":
             return number if number == FAR else (number, register.mode)
-        if guard.kind == "members":
-            return self._circumstance_of_keys(index, register, number)
-        if guard.kind == "repeats" or not guard.distinct:
+        if not guard.distinct:
             return number
-        quiet = quiet and number == FAR
-        if not register.seen:
-            return FAR if quiet else (number,)
-        text = bytes(self._follower.text[register.start :]).lstrip(SPACES)
-        if text[:1] == b'"' and b"\\" not in text and not any(seen.startswith(text) for seen in register.seen):
-            if quiet and not self._suspects.narrows(self.program, state):
-                return FAR
-            if len(text) > self._suspects.longest_pair:
-                return number, register.seen, text.endswith(b'"') and len(text) > 1
-        return number, register.seen, text
+        distinct = self._suspects.distinct
+        text = self._text_of(register)
+        if guard.kind == "members":
+            return distinct.circumstance_of_keys(index, register, number, text, whole=self._whole_keys, far=FAR)
+        return distinct.circumstance_of_items(index, register, number, text or b"", whole=self._whole_items, far=FAR)
 
-    def _circumstance_of_keys(self, index: int, register: Register, number: Hashable) -> Hashable:
-        suspects, guard = self._suspects, self._follower.guards[index]
-        text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
-        few_left = guard.high is not None and suspects.near(index, register) != FAR
-        if self._whole_keys or few_left or suspects.exhausted(index, register):
-            return number, register.seen, text
-        relevant = suspects.relevant(register.seen)
-        if text is None:
-            return FAR if number == FAR and not relevant else (number, relevant)
-        again = ending(register.seen, text)
-        # The object may close behind this key if it is the last one that is missing.
-        last = ending(guard.required - register.seen, text) if register.missing == 1 else ()
-        if number == FAR and not again and not relevant:
-            return FAR
-        return number, relevant, frozenset(again), bool(text), frozenset(last), register.missing == 1
+    def _text_of(self, register: Register) -> bytes | None:
+        """The text of the item or key that is being read, without whitespace before it."""
+        return bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
 
     def _find_entering(self, out: Int32) -> Operation | None:
         """The same where only tokens that enter a guarded frame could break a guard."""
@@ -349,34 +324,41 @@ class GuardedMatcher(RepeatingMatcher):
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
         levels: list[Level] = []
-        keys = None  # only the innermost object can be at a key
+        again: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]] = []  # what would repeat something
+        in_string = bool(self._follower.tables.in_string[state])
         inside = self._follower.tables.guard_of[state] >= 0
         starts = self._starting(*place[:2]) if self._suspects.repeated else 0
         unmet = self._unmet(registers) if self._suspects.repeated else None
         for index, register in chain(registers):
-            text = bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
+            text = self._text_of(register)
             few = inside and text is not None and self._follower.tables.rest_of[state] < MANY
-            if keys is None and text is not None and self._follower.guards[index].kind == "members":
-                keys = self._suspects.keys(index, register, state if inside else -1, text)
-                few = few and not keys[2]
+            if text is not None and self._follower.guards[index].distinct:
+                again.append(self._repeating(index, register, state if inside else -1, text, in_string=in_string))
+                few = few and not again[-1][2]
             if index in self._suspects.repeated:
                 few = len(levels) < starts
             levels.append((index, register, text, few))
             inside = False
-        doubtful, certain = self._suspects.at(
-            levels, in_string=bool(self._follower.tables.in_string[state]), enters=self._may_enter(place)
-        )
-        if keys is not None and len(keys[0]):
-            doubtful = np.union1d(doubtful, keys[0])
-        if keys is not None and len(keys[1]):
-            certain = np.union1d(certain, keys[1]) if len(certain) else keys[1]
+        doubtful, certain = self._suspects.at(levels, in_string=in_string, enters=self._may_enter(place))
         every = len(doubtful) == self.program.vocab_size  # sorting all of them takes milliseconds
-        settled = keys is not None and keys[2]
-        if not every and not settled and any(level[1].seen and level[2] is not None for level in levels):
-            doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
+        for maybe, surely, settled in again:
+            if len(maybe) and not every:
+                doubtful = np.union1d(doubtful, maybe)
+            if len(surely):
+                certain = np.union1d(certain, surely) if len(certain) else surely
+            if not every and not settled:
+                doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
         if unmet is not None:
             return self._with_unmet(place, unmet, doubtful, certain)
         return doubtful, certain
+
+    def _repeating(
+        self, index: int, register: Register, state: int, text: bytes, *, in_string: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]:
+        distinct = self._suspects.distinct
+        if self._follower.guards[index].kind == "members":
+            return distinct.keys(index, register, state, text)
+        return distinct.items(register, state, text, in_string=in_string)
 
     # -- limits on the number of tokens --------------------------------------------------------------------------
 
@@ -500,7 +482,7 @@ class GuardedMatcher(RepeatingMatcher):
         other = super().fork()
         assert isinstance(other, GuardedMatcher)
         other._follower, other._suspects = self._follower.copy(), self._suspects
-        other._nowhere = self._nowhere
+        other._nowhere, other._whole_items = self._nowhere, self._whole_items
         other._forbidden, other._last, other._whole_keys = self._forbidden, self._last, self._whole_keys
         other._places, other._places_history = self._places, list(self._places_history)
         return other

@@ -144,12 +144,12 @@ class GuardTables:
         return {}
 
     @cached_property
-    def endings(self) -> dict[tuple[int, bool], object]:
+    def endings(self) -> dict[tuple[int, bool | str], object]:
         """What `schemac_runtime.endings` has worked out."""
         return {}
 
     @cached_property
-    def key_tokens(self) -> dict[tuple[int, bool], object]:
+    def key_tokens(self) -> dict[tuple[int, bool | str], object]:
         """The same of tokens."""
         return {}
 

@@ -223,6 +223,7 @@ def has_room(guard: Guard, register: Register, text: bytes) -> bool:
 # -- values ----------------------------------------------------------------------------------------------------
 
 _SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[-0-9][0-9.eE+-]*|true|false|null|[\[\]{}:,]')
+_PUNCTUATION = (*(bytes((byte,)) for byte in b"[]{}:,"),)
 #: Exponents with more digits are compared as they are written: there is no telling their numbers apart otherwise.
 _LONG_EXPONENT = 1_000
 _NUMBER = re.compile(rb"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
@@ -251,6 +252,22 @@ def canonical_value(text: bytes) -> bytes:
         elif piece not in b":,":
             done[-1].append(_scalar(piece))
     return b"".join(done[0])
+
+
+def scalars(text: bytes, *, whole: bool = False) -> frozenset[bytes]:
+    """The strings, keys, numbers and literals in the beginning of a JSON text, each as its `canonical_value`.
+
+    What may still go on at the end of the text is left out, unless the text is a whole one.
+    """
+    found: set[bytes] = set()
+    end = 0
+    for match in _SCALAR.finditer(text):
+        if b'"' in text[end : match.start()]:  # a string that has not ended
+            break
+        end = match.end()
+        if match[0] not in _PUNCTUATION and (whole or end < len(text) or match[0][:1] == b'"'):
+            found.add(_scalar(match[0]))
+    return frozenset(found)
 
 
 def _scalar(piece: bytes) -> bytes:

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from schemac_runtime.endings import key_tokens
+from schemac_runtime.distinct import Distinct
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import EXIT, NO_EDGE, Operation, tokens_operation
-from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register
+from schemac_runtime.registers import Guard, Register
 from schemac_runtime.repetitions import Repetition, entering_states, repetitions, spelled_alike
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ Ids = npt.NDArray[np.int64]
 #: Sets of suspects remembered by a program.
 _REMEMBERED = 2_000
 _MANY = (1 << 31) - 1
-_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
-_NO_KEYS: frozenset[bytes] = frozenset()
-#: Bytes of whitespace between a comma and a key, at the most.
-_LAYOUT = 8
 #: A number that is far from both bounds, and one that is far below the lower one.
 FAR, FAR_BELOW = -1, -2
 #: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on
@@ -44,12 +40,9 @@ class Suspects:
         tables: of the program.
         guards: in their order.
         longest: the most characters that begin in one token.
-        no_pairs: whether no token can end one string and hold another.
-        longest_pair: the most bytes of a token that can end one string and hold another.
         needed: by guard, the most characters that some state needs to end its string.
         characters: by token, how many characters begin in it.
-        fewest: by guard, a number of keys that is always enough for a new one to be had, but for this: where a guard
-            remembers so many keys, there may be no other; `_MANY` if there always is.
+        distinct: what items and keys that must differ forbid.
         repeated: facts about repetitions, by guard.
         forbidden: what matchers of the program have found, by circumstances.
         entering: bool [V], tokens that could enter a guarded frame and break its guard at once; None if there are none.
@@ -58,11 +51,9 @@ class Suspects:
     tables: GuardTables
     guards: tuple[Guard, ...]
     longest: int
-    no_pairs: bool
-    longest_pair: int
     needed: tuple[int, ...]
     characters: memoryview
-    fewest: tuple[int, ...]
+    distinct: Distinct
     repeated: dict[int, Repetition]
     entering: Bool | None
     forbidden: dict[Hashable, Operation | None] = field(default_factory=dict, repr=False)
@@ -76,20 +67,15 @@ class Suspects:
         if found is None:
             guards = tuple(guard for _, guard in tables.guards)
             needed = []
-            if any(guard.kind == "members" for guard in guards):
-                tables.texts.prepare_keys()
-            pairs = np.diff(tables.token_start)[(tables.texts.having(0x22) > 2) & (tables.texts.having(0x2C) > 0)]
             for procedure, _ in tables.guards:
                 needed.append(int(tables.needed[tables.owner == procedure].max(initial=0)))
             found = _KNOWN[tables] = Suspects(
                 tables,
                 guards,
                 int(tables.texts.characters.max(initial=0)),
-                not len(pairs),
-                int(pairs.max(initial=0)),
                 tuple(needed),
                 tables.texts.characters.data,
-                _fewest_keys(tables),
+                Distinct(tables),
                 repeated := repetitions(tables),
                 _entering(tables, guards, repeated),
             )
@@ -102,6 +88,24 @@ class Suspects:
     def may_hold_key(self, out: npt.NDArray[np.int32]) -> bool:
         """Whether a mask allows a token in which a member may begin and its key end. Few vocabularies have any."""
         return self.most_keys > 1 and _meet(out, self._whole_key_bits)
+
+    def may_begin_item(self, out: npt.NDArray[np.int32], *, in_string: bool) -> bool:
+        """Whether a mask allows a token in which another item may begin behind a comma.
+
+        Args:
+            in_string: whether a quotation mark must come first.
+        """
+        return _meet(out, self._next_item_bits[in_string])
+
+    @cached_property
+    def _next_item_bits(self) -> tuple[Operation, Operation]:
+        every, quoted = self.tables.texts.next_items
+        return tokens_operation(every), tokens_operation(quoted)
+
+    @cached_property
+    def remembers_items(self) -> bool:
+        """Whether the items of an array must differ."""
+        return any(guard.kind == "items" and guard.distinct for guard in self.guards)
 
     @cached_property
     def _whole_key_bits(self) -> Operation:
@@ -190,7 +194,7 @@ class Suspects:
             return index, number, bool(register.mode)
         if guard.kind == "repeats":
             return index, number, few
-        exhausted = self.exhausted(index, register)
+        exhausted = self.distinct.exhausted(index, register)
         return index, number, not register.number, bool(register.seen), text is None, not text, few, exhausted
 
     def _at(self, levels: Sequence[Level], *, in_string: bool, enters: bool) -> tuple[Bool, Bool]:
@@ -218,7 +222,7 @@ class Suspects:
                     if repetition.plain:  # a token that cannot leave the frame begins just so many
                         certain |= mine & ~leaving
             elif guard.kind == "items":
-                mine = self._items(guard, register)
+                mine = self._items(index, register)
                 leaving = t.texts.having(0x5D) > 0
             else:
                 mine = self._members(index, register, text)
@@ -274,8 +278,8 @@ class Suspects:
             mine = mine | (t.texts.having(0x22) > 0)
         return mine, surely
 
-    def _items(self, guard: Guard, register: Register) -> Bool:
-        t = self.tables
+    def _items(self, index: int, register: Register) -> Bool:
+        t, guard = self.tables, self.guards[index]
         commas = t.texts.having(0x2C)
         mine: Bool = np.zeros(len(commas), dtype=np.bool_)
         if guard.high is not None:
@@ -285,11 +289,10 @@ class Suspects:
             mine = mine | (t.texts.having(0x5D) > 0)
         if guard.low and not register.number:  # the array may still be empty
             mine = mine | (t.texts.having(0x5D) > 0)
-        if guard.distinct:
-            mine = mine | (commas > 0)
-            if register.seen:
-                for byte in b']}" \t\n\r':
-                    mine = mine | (t.texts.having(byte) > 0)
+        if guard.distinct:  # tokens that begin another item; those that end this one are looked up by its text
+            begin = np.zeros(len(commas), dtype=np.bool_)
+            begin[t.texts.next_items[0]] = True
+            mine = mine | begin | (commas > 0 if self.distinct.exhausted(index, register) else False)
         return mine
 
     def _members(self, index: int, register: Register, text: bytes | None) -> Bool:
@@ -301,80 +304,15 @@ class Suspects:
             mine |= t.texts.having(0x7D) > 0
         if guard.high is not None:
             mine |= t.texts.having(0x2C) > 0
-        if self.exhausted(index, register) or (starts and text is None and register.seen):
+        if self.distinct.exhausted(index, register) or (starts and text is None and register.seen):
             mine |= t.texts.having(0x2C) > 0
         return mine
-
-    def exhausted(self, index: int, register: Register) -> bool:
-        """Whether there may be no new key behind this member."""
-        return len(register.seen) + (register.start >= 0) >= self.fewest[index]
-
-    def relevant(self, seen: frozenset[bytes]) -> frozenset[bytes]:
-        """Those of the keys that have been seen which matter while a value is read: a token may begin the next key like
-        one of them. Usually there are none.
-        """
-        _, starts = self.tables.texts.members
-        return frozenset(key for key in seen if key[:2] in starts) if starts else _NO_KEYS
-
-    def keys(self, index: int, register: Register, state: int, text: bytes) -> tuple[Ids, Ids, bool]:
-        """The tokens that seen keys put in doubt where a key is read: (doubtful, certainly forbidden, whether that is
-        all; otherwise tokens after which few texts lead on are in doubt too).
-
-        Args:
-            index: of the object's guard.
-            register: of the object.
-            state: of the object's frame, or -1 within a frame that it called.
-            text: of the key so far, without whitespace before it.
-        """
-        texts, guard = self.tables.texts, self.guards[index]
-        again = ending(register.seen, text)
-        full = is_full(guard, register)
-        if not again and not full:
-            return _NO_IDS, _NO_IDS, True
-        fitting = key_tokens(self.tables, state, opened=bool(text)) if state >= 0 else None
-        if fitting is not None:
-            if full:
-                again = list(fitting.of.keys() - set(ending(guard.required - register.seen, text)))
-            return _NO_IDS, fitting.gone(again), True
-        if full:
-            return np.arange(len(self.tables.token_start) - 1), _NO_IDS, True
-        if b"\\" in text or any(b"\\" in key for key in again):
-            return np.flatnonzero(texts.having(0x22)), _NO_IDS, False
-        before = (b"",) if text else texts.spaces_before_keys
-        gone = [token for key in again for spaces in before for token in texts.ending_a_key(spaces + key)]
-        return texts.escaped_ends, np.array(sorted(gone), dtype=np.int64), False
 
 
 def _meet(out: npt.NDArray[np.int32], tokens: Operation) -> bool:
     """Whether a row allows some of the tokens that a step would allow."""
     words, bits, _ = tokens
     return bool((out[words] & bits).any())
-
-
-def ending(seen: frozenset[bytes], text: bytes) -> list[bytes]:
-    """The endings of a key that would make it one of the seen ones."""
-    return [key[len(text) :] for key in seen if key.startswith(text)] if text else list(seen)
-
-
-def _fewest_keys(t: GuardTables) -> tuple[int, ...]:
-    """See `Suspects.fewest`."""
-    fewest = dict.fromkeys((procedure for procedure, _ in t.guards), _MANY)
-    quote = int(t.byte_class[0x22])
-    for state, symbol, action in t.actions.tolist():
-        if ACTIONS[action] != NEXT:
-            continue
-        opened, steps = t.flat[state * t.symbols + symbol], 0
-        while t.flat[opened * t.symbols + quote] < 0 and steps < _LAYOUT and (bytes_of := t.bytes_of(opened)):
-            opened, steps = t.flat[opened * t.symbols + int(t.byte_class[bytes_of[0]])], steps + 1
-        opened = t.flat[opened * t.symbols + quote]
-        procedure = int(t.owner[state])
-        fewest[procedure] = min(fewest[procedure], 0 if opened < 0 else t.rest_of[opened])
-    return tuple(fewest[procedure] for procedure, _ in t.guards)
-
-
-def is_full(guard: Guard, register: Register) -> bool:
-    """Whether only required keys may come."""
-    return guard.high is not None and register.number + register.missing >= guard.high
 
 
 def _entering(t: GuardTables, guards: Sequence[Guard], repeated: dict[int, Repetition]) -> Bool | None:

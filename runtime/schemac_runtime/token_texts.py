@@ -17,6 +17,10 @@ _KEPT = 4
 #: then the end of a string.
 _KEY_BEGINS = re.compile(rb'[,{][ \t\n\r]*(?=("[^"\\]|""|"\\))')
 _WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NEXT_ITEM = re.compile(rb',[ \t\n\r]*(?:[^ \t\n\r"]|".)', re.DOTALL)
+_BEFORE_END = re.compile(rb'([-+.0-9A-Za-z]*)[ \t\n\r,\]]')
+_SPACED_BEFORE_END = re.compile(rb'([ \t\n\r]+[-+.0-9A-Za-z]+)[ \t\n\r,\]]')
+_SPACES_BEFORE = re.compile(rb'[ \t\n\r]+(?=["0-9tfn-])')
 _ENDING_STRING = re.compile(rb'"[^,\]}]*[,\]}]')
 _ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 _RECENT: list[TokenTexts] = []
@@ -121,8 +125,68 @@ class TokenTexts:
     def prepare_keys(self) -> None:
         """Work out now, not at the first key, what the keys of objects need."""
         self.equal(b"")
-        self.ending_a_key(b'"')
+        self.ending_a_string(b'"')
         _ = self.members, self.escaped_ends, self.spaces_before_keys
+
+    def prepare_items(self) -> None:
+        """The same of the items of arrays."""
+        self.equal(b"")
+        self.ending_a_string(b'"')
+        _ = self.ending_a_number, self.escaped_ends, self.whole_items, self.next_items, self.spaces_before
+
+    @cached_property
+    def whole_items(self) -> npt.NDArray[np.int64]:
+        """Tokens in which an item may begin and end."""
+        spaces = sum(self.having(byte) for byte in b" \t\n\r") > 0
+        digits = sum(self.having(byte) for byte in b"0123456789") > 0
+        ends = sum(self.having(byte) for byte in b",]}") > 0
+        return np.flatnonzero((self.having(0x22) > 1) | ends | (spaces & digits))
+
+    @cached_property
+    def next_items(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(tokens in which an item may begin behind a comma, by more than a quotation mark; those with a mark before
+        that).
+        """
+        pieces = [(t, self.text[slice(*self.starts[t : t + 2])]) for t in np.flatnonzero(self.having(0x2C)).tolist()]
+        every = [(token, piece) for token, piece in pieces if _NEXT_ITEM.search(piece)]
+        quoted = [token for token, piece in every if b'"' in piece and _NEXT_ITEM.search(piece, piece.index(b'"'))]
+        return np.array([token for token, _ in every], dtype=np.int64), np.array(quoted, dtype=np.int64)
+
+    @cached_property
+    def before_end(self) -> dict[bytes, npt.NDArray[np.int64]]:
+        """What stands before the first comma, closing bracket or whitespace -> tokens, where it is no string."""
+        found: dict[bytes, list[int]] = {}
+        delimiters = sum(self.having(byte) for byte in b" \t\n\r,]") > 0
+        for token in np.flatnonzero(delimiters).tolist():
+            before = _BEFORE_END.match(self.text, *self.starts[token : token + 2])
+            if before is not None:
+                found.setdefault(before[1], []).append(token)
+        return {text: np.array(tokens, dtype=np.int64) for text, tokens in found.items()}
+
+    @cached_property
+    def spaced_before_end(self) -> dict[bytes, list[int]]:
+        """The same with whitespace before it, this included."""
+        found: dict[bytes, list[int]] = {}
+        for token in np.flatnonzero(sum(self.having(byte) for byte in b" \t\n\r") > 0).tolist():
+            before = _SPACED_BEFORE_END.match(self.text, *self.starts[token : token + 2])
+            if before is not None:
+                found.setdefault(before[1], []).append(token)
+        return found
+
+    @cached_property
+    def ending_a_number(self) -> dict[bytes, npt.NDArray[np.int64]]:
+        """The same, where it may be the end of a number."""
+        return {text: tokens for text, tokens in self.before_end.items() if not text.strip(b"0123456789.eE+-")}
+
+    @cached_property
+    def spaces_before(self) -> tuple[bytes, ...]:
+        """The whitespace, none included, that tokens begin with before the beginning of a scalar."""
+        found: dict[bytes, None] = {b"": None}
+        for token in np.flatnonzero(sum(self.having(byte) for byte in b" \t\n\r") > 0).tolist():
+            spaces = _SPACES_BEFORE.match(self.text, *self.starts[token : token + 2])
+            if spaces is not None:
+                found[spaces[0]] = None
+        return tuple(found)
 
     @cached_property
     def members(self) -> tuple[npt.NDArray[np.int32], frozenset[bytes]]:
@@ -143,6 +207,12 @@ class TokenTexts:
         """Tokens that can end a string behind an escape."""
         found = np.flatnonzero((self.having(0x22) > 0) & (self.having(0x5C) > 0))
         return found[[_ESCAPED_END.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
+
+    @cached_property
+    def spaces(self) -> npt.NDArray[np.int64]:
+        """Tokens of nothing but whitespace."""
+        spaces = sum(self.having(byte) for byte in b" \t\n\r")
+        return np.flatnonzero((spaces == np.diff(self._start)) & (spaces > 0))
 
     @cached_property
     def spaces_before_keys(self) -> tuple[bytes, ...]:
@@ -175,7 +245,7 @@ class TokenTexts:
         """The tokens that are a text."""
         return self._of_text.get(text, [])
 
-    def ending_a_key(self, text: bytes) -> list[int]:
+    def ending_a_string(self, text: bytes) -> list[int]:
         """The tokens that start with a text that ends with a quotation mark."""
         texts, ids = self._with_mark
         return ids[bisect_left(texts, text) : bisect_left(texts, text[:-1] + b"#")]

@@ -69,7 +69,8 @@ def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
     and how many to the end of the frame; `MANY` for more than that and for infinitely many.
 
     An item ends at a "next" action or at the end of its array's frame, a key at a "key" action. Loops of whitespace
-    count once: they make no other item.
+    count once: they make no other item. Where distinct items or members can run out, those after the next one do not
+    count: fewer may be left than the automaton knows.
     """
     a = automaton
     source, symbol = np.nonzero(a.next_state >= 0)
@@ -77,15 +78,43 @@ def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
     loops = (source == target) & _space_symbols(a)[symbol]
     source, symbol, target = source[~loops], symbol[~loops], target[~loops]
     weight = _byte_weights(a)[symbol]
-    whole = _counts(a, source, target, weight, a.accepting.astype(np.int64), None, budget)
     action = np.full(a.next_state.shape, -1, dtype=np.int32)
     action[a.actions[:, 0], a.actions[:, 1]] = a.actions[:, 2]
-    ends = np.isin(action[source, symbol], (ACTIONS.index(NEXT), ACTIONS.index(KEY)))
+    action = action[source, symbol]
+    last = action == ACTIONS.index(NEXT)
+    accepting = a.accepting.astype(np.int64)
+    dropped = np.zeros(len(source), dtype=np.bool_)
+    while True:
+        kept = ~dropped
+        whole = _counts(a, source[kept], target[kept], weight[kept], accepting, None, budget)
+        more = last & kept & np.isin(a.owner[source], _exhaustible(a, source, target, weight, last, whole, budget))
+        if not more.any():
+            break
+        dropped |= more
+    ends = last | (action == ACTIONS.index(KEY))
     members = np.array([procedure for procedure, guard in a.guards if guard.kind == "members"], dtype=np.int64)
     start = np.where(np.isin(a.owner, members), 0, a.accepting).astype(np.int64)
     np.add.at(start, source[ends], weight[ends])
     rest = _counts(a, source[~ends], target[~ends], weight[~ends], start, whole, budget)
     return rest.astype(np.int32), whole.astype(np.int32)
+
+
+def _exhaustible(
+    a: Automaton, source: Int64, target: Int64, weight: Int64, last: Bool, whole: Int64, budget: Budget
+) -> list[int]:
+    """The guarded procedures whose items or members are distinct and finitely many: there, texts with more of them must
+    not be counted on. Nothing is asked of it unless the items of some array are distinct.
+    """
+    distinct = [procedure for procedure, guard in a.guards if guard.distinct]
+    if not any(guard.distinct and guard.kind == "items" for _, guard in a.guards):
+        return []
+    start = a.accepting.astype(np.int64)
+    np.add.at(start, source[last], weight[last])
+    each = _counts(a, source[~last], target[~last], weight[~last], start, whole, budget)
+    most = np.zeros(len(a.entry), dtype=np.int64)
+    np.maximum.at(most, a.owner[source[last]], each[target[last]])
+    np.maximum.at(most, a.owner[a.entry], each[a.entry])
+    return [procedure for procedure in distinct if most[procedure] < MANY]
 
 
 def _counts(
