@@ -230,6 +230,8 @@ class Follower:
                     entered = self._entered(self.tables.guard_of[entry], counted, position)
                     below = stack if last else self.pool.push(stack, program.enter_return[state])
                     pending.append((entry, below, entered))
+            elif self.tables.forks[state]:
+                pending += self._without_reading(*place, position)
             else:
                 settled[place] = None
         return tuple(settled) if len(settled) <= _FEW else tuple(self._merged(settled))
@@ -306,7 +308,7 @@ class Follower:
         before = chain(place[2])
         start = before[depth][1].start
         length = len(self.text)
-        if not depth and all(byte in _DELIMITERS for byte in self._readable(place, length)):  # it is whole already
+        if not depth and all(byte in _DELIMITERS for byte in self.readable(place, length)):  # it is whole already
             text = bytes(self.text[start:]).strip(SPACES)
             if text and text[0] not in b"[{" and self.guards[before[0][0]].kind == "items":
                 return canonical_value(text) not in before[0][1].seen
@@ -315,7 +317,7 @@ class Follower:
         try:
             while pending and tried < _TRIED:
                 here, text = pending.pop()
-                for byte in self._readable(here, length + len(text)):
+                for byte in self.readable(here, length + len(text)):
                     self.text[length:] = text + bytes((byte,))
                     tried += 1
                     position = length + len(text)
@@ -329,7 +331,7 @@ class Follower:
             del self.text[length:]
         return bool(pending)
 
-    def _readable(self, place: Place, position: int) -> list[int]:
+    def readable(self, place: Place, position: int) -> list[int]:
         """The bytes that the automaton can read at a place."""
         bytes_of = self.tables.bytes_of
         found: dict[int, None] = {}

@@ -8,7 +8,7 @@ the registers and from a few facts about every token; only those are tried one b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import index as index_of
 from typing import Any
 
@@ -16,15 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, Registers, chain
+from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, chain
 from schemac_runtime.masks import apply_operation, or_mask, unpack
 from schemac_runtime.matcher import ENDED, Configurations, Matcher
+from schemac_runtime.needs import Needs, after_tokens
 from schemac_runtime.program import UNREACHABLE, Int32, Operation, Program, tokens_operation
 from schemac_runtime.registers import Register, plain_characters
 from schemac_runtime.repeating import RepeatingMatcher
 from schemac_runtime.stacks import EMPTY_STACK, Stack
 from schemac_runtime.suspects import FAR, Level, Suspects
 
+#: What is known of the tokens of a class where a limit is near.
+_MAYBE, _SURE = 1, 2
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
 _TRIED_TOKENS = 2_000
 #: Up to so many stop ids are looked for one by one.
@@ -42,7 +45,7 @@ _Circumstances = tuple[int, Stack, tuple[Hashable, ...]]
 class GuardedMatcher(RepeatingMatcher):
     """A matcher for a program with guards. It is used as any other."""
 
-    __slots__ = ("_forbidden", "_last", "_places_history", "_whole_items", "_whole_keys")
+    __slots__ = ("_forbidden", "_last", "_needs", "_places_history", "_whole_items", "_whole_keys")
 
     def __init__(self, program: Program, stop_ids: Sequence[int] = ()) -> None:
         super().__init__(program, stop_ids)
@@ -54,6 +57,7 @@ class GuardedMatcher(RepeatingMatcher):
         assert self.program.guards is not None
         self._follower = Follower(self.program, self.program.guards, self._pool)
         self._nowhere = Stack(0, (), False, 0)  # below a frame that must not end
+        self._needs = Needs(self._follower)
         self._forbidden: dict[Hashable, Operation | None] = {}
         self._last: tuple[object, Operation | None] = (None, None)  # what was asked last
         self._whole_items = False  # whether a token of the mask may end an item and begin another
@@ -364,92 +368,93 @@ class GuardedMatcher(RepeatingMatcher):
 
     def tokens_needed(self) -> int:
         """How many tokens suffice to finish the text from here, see `Matcher.tokens_needed`."""
-        return 0 if self._now is ENDED else 1 + min(map(self._needed, self._places))
-
-    def _needed(self, place: Place) -> int:
-        state, stack, registers = place
-        return self.program.distance[state] + stack.needs - self._credit(registers)
-
-    def _credit(self, registers: Registers, frame: int = 0) -> int:
-        """The tokens that distances count for what has been read already, from a frame outwards."""
-        total = 0
-        for index, register in chain(registers)[frame:]:
-            guard = self._follower.guards[index]
-            number, least = register.number, max(guard.low, len(guard.required))
-            if guard.kind == "repeats":
-                number, least = number + register.mode, least - 1  # the first call is in no distance
-            left = max(guard.low - number, register.missing, 0)
-            total += (least - left) * self._follower.tables.unit_of[index]
-        return total
+        return 0 if self._now is ENDED else 1 + min(map(self._needs.of, self._places))
 
     def _keep_within(self, out: Int32, budget: int) -> None:
-        """Take away the tokens after which the text could not be finished in time, see `Matcher`.
-
-        Distances know nothing of what has been seen: if a shorter key or item is gone, more tokens are needed than was
-        thought at the start. Then the text heads for the nearest end there is; it is an error only before the first
-        token.
-        """
-        needed = self.tokens_needed()
-        if budget < needed and not self._history:
+        """Take away the tokens after which the text could not be finished in time, see `Matcher`."""
+        needs = self._needs
+        if not self._history and budget < self.tokens_needed():
+            needed = self.tokens_needed()
             raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {needed}")
         left = budget - 2  # after this token, before the stop token
-        program = self.program
-        if needed + program.most_reach <= left:  # whatever a token opens, and what stays open
+        if all(needs.most_after(place) <= left for place in self._places):
             return
+        program = self.program
         allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
         token_class = program.tables.token_class
-        fits = np.zeros(program.classes, dtype=np.bool_)
+        fits = np.zeros(program.classes, dtype=np.int8)
         for symbol_class in np.unique(token_class[allowed]).tolist():
-            fits[symbol_class] = any(self._fits(place, symbol_class, left) for place in self._places)
-        keep = fits[token_class] & allowed
+            fits[symbol_class] = max(self._fits(place, symbol_class, left) for place in self._places)
+        keep = (fits[token_class] == _SURE) & allowed
         for token, like in self._alike(self._read_in_several_ways(keep)):
             keep[like] = self._needs_after(token) <= left
+        hasty = np.zeros(0, dtype=np.int64)
+        if self._suspects.entering is not None:  # what they leave in a frame that they enter is not in the tables
+            hasty = np.flatnonzero(keep & self._suspects.entering)
+            keep[hasty] = False
         best, least = -1, UNREACHABLE * 2
         rest = np.flatnonzero(allowed & ~keep)
         lengths = np.diff(self._follower.tables.token_start)[rest]
-        for token in rest[np.argsort(lengths, kind="stable")[:_TRIED_TOKENS]].tolist():
-            needs = self._needs_after(token)
-            keep[token] = needs <= left
-            if needs < least:
-                best, least = token, needs
-        if best >= 0 and not keep.any():
-            keep[best] = True  # what has been seen stands in the way of the shortest end: the nearest there is
+        order = np.lexsort((lengths, fits[token_class[rest]] < _MAYBE))
+        tried = rest[order[:_TRIED_TOKENS]].tolist()
+        spelling = [token for place in self._places for token in needs.next_of_required(place) if token >= 0]
+        tried = dict.fromkeys([*(token for token in spelling if allowed[token]), *hasty.tolist(), *tried])
+        for token, needed in self._needs_after_each(list(tried)):
+            keep[token] |= needed <= left
+            if needed < least:
+                best, least = token, needed
+        ends = self._follower.ends(self._places)
+        if best >= 0 and not ends and not keep.any():
+            keep[best] = True  # the tokens that were accepted so far leave too few: on to the nearest end
         packed = np.zeros(program.words * 4, dtype=np.uint8)
         bits = np.packbits(keep, bitorder="little")
         packed[: len(bits)] = bits
         out[: program.words] = packed.view(np.int32)
-        if self._follower.ends(self._places):
+        if ends:
             apply_operation(out, self._stop)
 
-    def _fits(self, place: Place, symbol_class: int, left: int) -> bool:
-        """Whether `left` tokens surely suffice after one of a class, if no guard forbids how it is read."""
+    def _fits(self, place: Place, symbol_class: int, left: int) -> int:
+        """Whether `left` tokens suffice after one of a class: surely, maybe (not however it is read), or hardly (0).
+
+        In repetitions that is so if no guard forbids how it is read.
+        """
         state, stack, registers = place
-        distance = self.program.distance
+        fits = self._needs.fits
         local, rests = self._local(state, stack, symbol_class)
+        kept = len(chain(registers)) if rests else 0  # a frame that ends takes its credit with it
         if self._suspects.repeated and rests:
-            credit = self._credit(registers)
-            if any(distance[after] + reached.needs - credit <= left for after, reached in local):
-                return True
+            if any(fits(place, 0, after, reached, left) for after, reached in local):
+                return _SURE
             unmet = self._unmet(registers)
             if unmet is not None:  # that frame cannot end yet
                 above, below = self._cut(state, stack, unmet)
-                credit = below.needs - self._credit(registers, unmet)
-                return above is not None and any(
-                    distance[after] + reached.needs + credit <= left
-                    for after, reached in self._after(state, above, symbol_class)
+                return _SURE * (
+                    above is not None
+                    and any(
+                        fits(place, unmet, after, reached, left - below.needs)
+                        for after, reached in self._after(state, above, symbol_class)
+                    )
                 )
-        credit = 0 if rests else self._credit(registers)  # a frame that ends takes its credit with it
-        return any(
-            distance[after] + reached.needs - credit <= left
-            for after, reached in self._after(state, stack, symbol_class)
-        )
+        ways = [fits(place, kept, after, reached, left) for after, reached in self._after(state, stack, symbol_class)]
+        if not any(ways):
+            return 0
+        return _SURE if all(ways) or self._suspects.repeated else _MAYBE
 
     def _needs_after(self, token: int) -> int:
         """How many tokens are needed after one, but for the one that ends the text; many if it is refused."""
         length = len(self._follower.text)
         after = self._after_token(self._places, token)
+        needed = 2 * UNREACHABLE if after is None else min(map(self._needs.of, after), default=-1)
         del self._follower.text[length:]
-        return 2 * UNREACHABLE if after is None else min(map(self._needed, after), default=-1)
+        return needed
+
+    def _needs_after_each(self, tokens: list[int]) -> Iterator[tuple[int, int]]:
+        """The same for several tokens; those that are refused are left out."""
+        special = [token for token in tokens if token in self._follower.tables.label_symbol]
+        for token in special:
+            yield token, self._needs_after(token)
+        for token, after in after_tokens(self._follower, self._places, tokens):
+            yield token, min(map(self._needs.of, after))
 
     # -- the past ------------------------------------------------------------------------------------------------
 
@@ -484,6 +489,7 @@ class GuardedMatcher(RepeatingMatcher):
         other._follower, other._suspects = self._follower.copy(), self._suspects
         other._nowhere, other._whole_items = self._nowhere, self._whole_items
         other._forbidden, other._last, other._whole_keys = self._forbidden, self._last, self._whole_keys
+        other._needs = Needs(other._follower)
         other._places, other._places_history = self._places, list(self._places_history)
         return other
 

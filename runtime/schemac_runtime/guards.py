@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
+from schemac_runtime.program import UNREACHABLE
 from schemac_runtime.registers import ACTIONS, KINDS, Guard, canonical_value
 from schemac_runtime.token_texts import TokenTexts
 
@@ -23,7 +24,7 @@ _SHARED = (
     *("rest", "whole", "needed", "in_string"),
 )
 _EDGES = ("edge_start", "edge_symbol", "edge_target")
-OWN = ("unit", "token_start", "token_bytes", "label_token")
+OWN = ("unit", "again", "key_cost", "token_start", "token_bytes", "label_token")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,9 @@ class GuardTables:
         needed: int32 [N], the characters still to come at least before a counted string can end.
         in_string: uint8 [N], 1 where nothing can happen to a register before a quotation mark, but for counting.
         guards: (procedure, guard), ascending.
-        unit: int32 [len(guards)], tokens for one more character, item or key.
+        unit: int32 [len(guards)], tokens for one more character, item or key; again: int32 [len(guards)], for one that
+            must differ from others; key_cost: int32, for each required key, by guard, then by key: see
+            `schemac.codegen.costs`.
         token_start: int32 [V + 1]; token_bytes: uint8: the bytes of token t are ``token_start[t]..token_start[t + 1]``;
             none for tokens that add nothing to a text.
         label_token: int32 [labels], the special tokens that the last symbols stand for, or -1.
@@ -60,6 +63,8 @@ class GuardTables:
     in_string: npt.NDArray[np.uint8]
     guards: tuple[tuple[int, Guard], ...]
     unit: Int32
+    again: Int32
+    key_cost: Int32
     token_start: Int32
     token_bytes: npt.NDArray[np.uint8]
     label_token: Int32
@@ -111,6 +116,37 @@ class GuardTables:
         return found
 
     @cached_property
+    def again_of(self) -> list[int]:
+        """`again`, one by one."""
+        found: list[int] = self.again.tolist()
+        return found
+
+    @cached_property
+    def key_costs(self) -> list[dict[bytes, int]]:
+        """By guard: required key -> `key_cost`."""
+        costs = iter(self.key_cost.tolist())
+        return [{key: next(costs) for key in sorted(guard.required)} for _, guard in self.guards]
+
+    @cached_property
+    def added_at_start(self) -> list[int]:
+        """By guard: the tokens that distances have for it, see `schemac.codegen.costs.GuardCosts.needed`."""
+        found = []
+        for (_, guard), unit, again, keys in zip(self.guards, self.unit_of, self.again_of, self.key_costs, strict=True):
+            if guard.kind == "members":
+                added = sum(keys.values()) + max(guard.low - len(guard.required), 0) * again
+            elif guard.distinct:
+                added = min(guard.low, 1) * unit + max(guard.low - 1, 0) * again
+            else:
+                added = (guard.low - (guard.kind == "repeats")) * unit
+            found.append(min(added, UNREACHABLE))
+        return found
+
+    @cached_property
+    def class_of(self) -> bytes:
+        """`byte_class`, one by one."""
+        return self.byte_class.tobytes()
+
+    @cached_property
     def acts(self) -> dict[int, str]:
         """State * K + symbol -> action."""
         return {state * self.symbols + symbol: ACTIONS[action] for state, symbol, action in self.actions.tolist()}
@@ -130,6 +166,20 @@ class GuardTables:
         """[N]: states that may end their frame, or call."""
         calls: Bool = np.diff(self.call_start) > 0
         found: list[bool] = (calls | (self.accepting > 0)).tolist()
+        return found
+
+    @cached_property
+    def forks(self) -> list[bool]:
+        """[N]: states that do nothing but enter one of several frames, some of them objects or arrays with a guard.
+
+        A text does not rest there, so that what the frames forbid at once is known.
+        """
+        kinds = [self.guards[index][1].kind if index >= 0 else "" for index in self.guard_of]
+        found = [False] * len(kinds)
+        for state, calls in self.calls.items():
+            if len(calls) > 1 and not self.accepting[state] and not kinds[state]:
+                entered = any(kinds[entry] in ("items", "members") for entry, _, _ in calls)
+                found[state] = entered and bool((self.next_state[state] < 0).all())
         return found
 
     def bytes_of(self, state: int) -> list[int]:
@@ -241,6 +291,10 @@ def _check(t: GuardTables, vocab: int, labels: int) -> None:
     _length("needed", t.needed, states)
     _length("unit", t.unit, len(t.guards))
     _within("unit", t.unit, 0, 1 << 31)
+    _length("again", t.again, len(t.guards))
+    _within("again", t.again, 0, 1 << 31)
+    _length("key_cost", t.key_cost, sum(len(guard.required) for _, guard in t.guards))
+    _within("key_cost", t.key_cost, 0, 1 << 31)
     _length("label_token", t.label_token, labels)
     _within("label_token", t.label_token, -1, vocab)
     _offsets("token_start", t.token_start, vocab, len(t.token_bytes))

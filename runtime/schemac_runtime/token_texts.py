@@ -10,6 +10,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from schemac_runtime.program import UNREACHABLE
+
 Bool = npt.NDArray[np.bool_]
 #: Vocabularies whose facts are kept; a server has one.
 _KEPT = 4
@@ -24,6 +26,8 @@ _SPACES_BEFORE = re.compile(rb'[ \t\n\r]+(?=["0-9tfn-])')
 _ENDING_STRING = re.compile(rb'"[^,\]}]*[,\]}]')
 _ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 _RECENT: list[TokenTexts] = []
+#: Texts whose numbers of tokens are remembered.
+_SPELLED = 100_000
 
 
 class TokenTexts:
@@ -249,3 +253,41 @@ class TokenTexts:
         """The tokens that start with a text that ends with a quotation mark."""
         texts, ids = self._with_mark
         return ids[bisect_left(texts, text) : bisect_left(texts, text[:-1] + b"#")]
+
+    @cached_property
+    def _spelled(self) -> dict[bytes, int]:
+        return {b"": 0}
+
+    @cached_property
+    def _longest(self) -> int:
+        return int(np.diff(self._start).max(initial=0))
+
+    def first(self, text: bytes) -> int:
+        """The longest token that a text begins with, -1 if there is none."""
+        for end in range(min(len(text), self._longest), 0, -1):
+            tokens = self._of_text.get(text[:end])
+            if tokens:
+                return tokens[0]
+        return -1
+
+    def spelled(self, text: bytes) -> int:
+        """How many tokens a text takes if each is the longest that fits; `UNREACHABLE` if some byte has no token.
+
+        So what is left of a text after its first token takes one less.
+        """
+        known = self._spelled
+        if len(known) > _SPELLED:
+            known.clear()
+            known[b""] = 0
+        rests = []
+        while text not in known:
+            token = self.first(text)
+            if token < 0:
+                return UNREACHABLE
+            rests.append(text)
+            text = text[self.starts[token + 1] - self.starts[token] :]
+        count = known[text]
+        for rest in reversed(rests):
+            count += 1
+            known[rest] = count
+        return count

@@ -6,75 +6,75 @@ on, though it may save one. So a text that keeps within them never runs out of t
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import numpy.typing as npt
 
+from schemac.codegen.costs import Costs, GuardCosts
 from schemac.codegen.defaults import Defaults
 from schemac.codegen.edges import Edges
 from schemac.codegen.frames import Frames
-from schemac.ir.automaton import Automaton, call_sources
+from schemac.ir.automaton import Automaton
+from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import EXIT, UNREACHABLE
-from schemac_runtime.registers import ACTIONS, NEXT
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 #: Guarded frames nest: what an item needs counts for what its array needs. Deeper than this is as good as endless.
 _ROUNDS = 30
 
 
 def distances(
-    automaton: Automaton, frames: Frames, defaults: Defaults, edges: Edges, token_class: Int32
-) -> tuple[Int32, Int32, Int32]:
-    """(distance, reach) int32 [N], and unit int32 [guards].
+    automaton: Automaton,
+    frames: Frames,
+    defaults: Defaults,
+    edges: Edges,
+    token_class: Int32,
+    tables: GuardTables | None,
+) -> tuple[Int32, Int32, Costs | None]:
+    """(distance, reach) int32 [N], and what guards add.
 
-    In a guarded frame the distance is that of a register that has counted nothing yet: `unit` tokens are added for each
-    of the characters, items or keys that are needed at least, and a matcher subtracts what has been counted.
+    `distance` is the tokens needed from a state to an end of its frame, `UNREACHABLE` where there is none. In a guarded
+    frame it is that of a register that has counted nothing yet; what has been read is subtracted by a matcher. `reach`
+    is the most that any one token leaves to be done, beside what the frames below need anyway, and beside what the
+    guard of its own frame adds.
 
-    `distance` is the tokens needed from a state to an end of its frame, `UNREACHABLE` where there is none. `reach` is
-    the most that any one token leaves to be done, beside what the frames below need anyway.
+    Args:
+        tables: what a matcher needs of an automaton with guards.
     """
-    unit = np.ones(len(automaton.guards), dtype=np.int64)
+    if tables is None:
+        nothing = np.zeros(automaton.states, dtype=np.int64)
+        distance, reach = _distances(automaton, frames, defaults, edges, token_class, nothing, nothing, nothing > 0)
+        return distance.astype(np.int32), np.minimum(reach, UNREACHABLE).astype(np.int32), None
+    guards = GuardCosts(automaton, tables)
+    forks = np.array(tables.forks)  # where no text rests
+    edges = edges.chosen(~forks[edges.origin])
+    costs = guards.first()
     for _ in range(_ROUNDS):
-        distance, reach = _distances(automaton, frames, defaults, edges, token_class, _needed(automaton, unit))
-        before, unit = unit, _units(automaton, distance, _needed(automaton, unit))
-        if np.array_equal(before, unit):
+        needed, more = guards.needed(costs), guards.surcharge(costs)
+        distance, reach = _distances(automaton, frames, defaults, edges, token_class, needed, more, forks)
+        before, costs = costs, guards.round(distance, needed)
+        if all(map(np.array_equal, astuple(before), astuple(costs))):
             break
     else:
-        unit[:] = UNREACHABLE
-        distance, reach = _distances(automaton, frames, defaults, edges, token_class, _needed(automaton, unit))
-    return distance.astype(np.int32), np.minimum(reach, UNREACHABLE).astype(np.int32), unit.astype(np.int32)
-
-
-def _needed(automaton: Automaton, unit: Int64) -> Int64:
-    """int64 [N]: the tokens for what the guard of a state's frame needs at least."""
-    of_procedure = np.zeros(len(automaton.entry), dtype=np.int64)
-    for (procedure, guard), each in zip(automaton.guards, unit.tolist(), strict=True):
-        # The first call of a repetition is made before any of its states is returned to.
-        least = max(guard.low, len(guard.required)) - (guard.kind == "repeats")
-        of_procedure[procedure] = min(least * each, UNREACHABLE)
-    needed: Int64 = of_procedure[automaton.owner]
-    return needed
-
-
-def _units(automaton: Automaton, distance: Int64, needed: Int64) -> Int64:
-    """int64 [guards]: the tokens that one more item or key needs: the comma, and what follows it; or one more call."""
-    a = automaton
-    unit = np.ones(len(a.guards), dtype=np.int64)
-    state, symbol = a.actions[:, 0], a.actions[:, 1]
-    behind = a.next_state[state, symbol]
-    for index, (procedure, guard) in enumerate(a.guards):
-        mine = behind[(a.owner[state] == procedure) & (a.actions[:, 2] == ACTIONS.index(NEXT))]
-        if guard.kind == "repeats":
-            callees = a.call_procedure[a.owner[call_sources(a)] == procedure]
-            unit[index] = min(int(distance[a.entry[callees]].max(initial=1)), UNREACHABLE)
-        elif (guard.low or guard.required) and len(mine):
-            unit[index] = min(1 + int((distance[mine] - needed[mine]).max()), UNREACHABLE)
-    return unit
+        costs = guards.most()
+        needed, more = guards.needed(costs), guards.surcharge(costs)
+        distance, reach = _distances(automaton, frames, defaults, edges, token_class, needed, more, forks)
+    return distance.astype(np.int32), np.minimum(reach, UNREACHABLE).astype(np.int32), costs
 
 
 def _distances(
-    automaton: Automaton, frames: Frames, defaults: Defaults, edges: Edges, token_class: Int32, needed: Int64
+    automaton: Automaton,
+    frames: Frames,
+    defaults: Defaults,
+    edges: Edges,
+    token_class: Int32,
+    needed: Int64,
+    more: Int64,
+    forks: Bool,
 ) -> tuple[Int64, Int64]:
     states = automaton.states
     has_token = np.zeros(1 + int(max(edges.symbol_class.max(initial=0), token_class.max(initial=0))), dtype=np.bool_)
@@ -86,16 +86,23 @@ def _distances(
 
     distance = np.where(automaton.accepting, needed, UNREACHABLE).astype(np.int64)
     entering = np.flatnonzero(frames.enters >= 0)
+    forked = np.flatnonzero(np.repeat(forks, np.diff(automaton.call_start)))
+    fork = np.repeat(np.arange(states), np.diff(automaton.call_start))[forked]
+    forked_entry, forked_return = automaton.entry[automaton.call_procedure[forked]], automaton.call_return[forked]
     heirs = np.flatnonzero(defaults.state >= 0)
     steps = _inherited_steps(heirs, defaults, edges, has_token)
     levels = _levels(frames)
+    # Where the frame of the origin stands after an outcome, and what the commas on the way add.
+    bottom = _bottoms(levels)[context]
+    step = 1 + np.maximum(more[origin] - more[np.where(bottom >= 0, bottom, target)], 0)
     while True:
         pushed = _pushed(levels, distance)
         after = distance.copy()
-        np.minimum.at(after, origin, 1 + distance[target] + pushed[context])
+        np.minimum.at(after, origin, step + distance[target] + pushed[context])
         after[entering] = np.minimum(
             after[entering], distance[frames.enters[entering]] + distance[frames.enter_return[entering]]
         )
+        np.minimum.at(after, fork, distance[forked_entry] + distance[forked_return])
         if len(heirs):
             below = np.where(defaults.ret[heirs] >= 0, distance[defaults.ret[heirs]], 0)
             first, there, over = steps
@@ -108,7 +115,7 @@ def _distances(
         distance = after
     pushed = _pushed(levels, distance)
     reach = np.zeros(states, dtype=np.int64)
-    np.maximum.at(reach, origin, distance[target] + pushed[context])
+    np.maximum.at(reach, origin, distance[target] + pushed[context] - needed[origin])
     np.maximum.at(reach, *_exit_reach(edges, distance, pushed))
     if len(heirs):
         below = np.where(defaults.ret[heirs] >= 0, distance[defaults.ret[heirs]], 0)
@@ -132,6 +139,14 @@ def _pushed(levels: list[tuple[Int64, Int64, Int64]], distance: Int64) -> Int64:
     for contexts, parent, top in levels[1:]:
         total[contexts] = np.minimum(total[parent] + distance[top], UNREACHABLE)
     return total
+
+
+def _bottoms(levels: list[tuple[Int64, Int64, Int64]]) -> Int64:
+    """int64 [contexts]: the first return that each context pushes, -1 for none."""
+    bottom = np.full(sum(len(contexts) for contexts, _, _ in levels), -1, dtype=np.int64)
+    for contexts, parent, top in levels[1:]:
+        bottom[contexts] = np.where(bottom[parent] >= 0, bottom[parent], top)
+    return bottom
 
 
 def _exit_reach(edges: Edges, distance: Int64, pushed: Int64) -> tuple[Int64, Int64]:

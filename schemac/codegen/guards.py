@@ -31,7 +31,7 @@ _LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkey
 
 
 def guard_tables(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> GuardTables:
-    """The tables; `unit` is one token each, see `schemac.codegen.distance.distances`."""
+    """The tables; costs are one token each, see `schemac.codegen.costs`."""
     rest, whole = rest_counts(automaton, budget)
     token_start, token_bytes = _token_texts(vocabulary)
     labels = [vocabulary.special.get(label, -1) for label in automaton.labels]
@@ -51,6 +51,8 @@ def guard_tables(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -
         in_string=states_in_strings(automaton),
         guards=automaton.guards,
         unit=np.ones(len(automaton.guards), dtype=np.int32),
+        again=np.ones(len(automaton.guards), dtype=np.int32),
+        key_cost=np.ones(sum(len(guard.required) for _, guard in automaton.guards), dtype=np.int32),
         token_start=token_start,
         token_bytes=token_bytes,
         label_token=np.array(labels, dtype=np.int32),

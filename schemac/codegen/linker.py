@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,7 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
     # Of tokens that could break a guard at once, the way to an end makes no use.
     hasty = None if guards is None else Suspects.of(guards).entering
     counted = token_class if hasty is None else token_class[~hasty]
-    distance, reach, unit = distances(automaton, frames, defaults, edges, counted)
+    distance, reach, costs = distances(automaton, frames, defaults, edges, counted, guards)
     start_context, start = relations.frames.settle(np.zeros(1, np.int64), np.zeros(1, np.int64))
     table = RowTable(token_class, int(number.max()) + 1, budget)
     state_row, clear_row = _state_rows(edges, defaults.state, table, int(number.max()) + 1)
@@ -93,8 +93,8 @@ def link(automaton: Automaton, vocabulary: Vocabulary, budget: Budget) -> Progra
         start_context=start_context.astype(np.int32),
         stop_ids=np.array(vocabulary.stop_ids, dtype=np.int32),
     )
-    if guards is not None:
-        guards = replace(guards, unit=unit)
+    if guards is not None and costs is not None:
+        guards = replace(guards, **{field.name: getattr(costs, field.name).astype(np.int32) for field in fields(costs)})
     return Program(tables, vocabulary.fingerprint, vocabulary.name, guards)
 
 
