@@ -276,8 +276,12 @@ class Follower:
                     new = self._new_value(state, index, register) if here == state and not depth else None
                     if not (self._completes(place, depth) if new is None else new):
                         return False
-            if not self._is_near_end(index, register):
+            if self._is_near_end(index, register):
+                pass
+            elif not self.guards[index].distinct or self.guards[index].kind != "members":
                 many = min(many * tables.whole_of[here], MANY)
+            elif registers is not None and self._leads_to_many(index, register):
+                many = MANY
             here, below = below.ret, below.parent or below
             depth += 1
         return True
@@ -286,6 +290,26 @@ class Follower:
         """Whether a guard leaves so little room that the automaton's number of texts means nothing."""
         high = self.guards[index].high
         return high is not None and register.number + register.missing + _ROOM > high
+
+    def _leads_to_many(self, index: int, register: Register) -> bool:
+        """Whether an object may still get a member of which there are very many; only its ways to the end are few.
+
+        Tables count what comes after a comma however many keys have come.
+        """
+        tables = self.tables
+        for root in tables.behind_commas[index]:
+            known = endings(tables, root, opened=False)
+            if not known.complete:
+                return True
+            for key in known.texts:
+                if canonical_value(key) in register.seen:
+                    continue
+                state = root
+                for byte in key + b":":
+                    state = max(tables.flat[state * tables.symbols + tables.byte_class[byte]], 0)
+                if any(tables.whole_of[entry] >= MANY for entry, _, _ in tables.calls.get(state, ())):
+                    return True
+        return False
 
     def _new_value(self, state: int, index: int, register: Register) -> bool | None:
         """Whether the key or item can become one that has not been seen; None where that takes a search."""

@@ -377,7 +377,9 @@ class GuardedMatcher(RepeatingMatcher):
             needed = self.tokens_needed()
             raise MatcherError(f"{budget} tokens are not enough to finish this text: it needs {needed}")
         left = budget - 2  # after this token, before the stop token
-        if all(needs.most_after(place) <= left for place in self._places):
+        far = all(needs.most_after(place) <= left for place in self._places)
+        # What is left by tokens that enter a frame and go on in it is in no reach.
+        if far and (not self._suspects.may_enter(out) or needs.most_entered + self.tokens_needed() <= left):
             return
         program = self.program
         allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from schemac_runtime.errors import PackageError
 from schemac_runtime.program import UNREACHABLE
-from schemac_runtime.registers import ACTIONS, KINDS, Guard, canonical_value
+from schemac_runtime.registers import ACTIONS, KINDS, NEXT, Guard, canonical_value
 from schemac_runtime.token_texts import TokenTexts
 
 Int32 = npt.NDArray[np.int32]
@@ -167,6 +167,15 @@ class GuardTables:
         calls: Bool = np.diff(self.call_start) > 0
         found: list[bool] = (calls | (self.accepting > 0)).tolist()
         return found
+
+    @cached_property
+    def behind_commas(self) -> list[list[int]]:
+        """By guard: the states behind the commas of its frames, ascending."""
+        found: list[set[int]] = [set() for _ in self.guards]
+        for state, symbol, action in self.actions.tolist():
+            if ACTIONS[action] == NEXT and self.guard_of[state] >= 0:
+                found[self.guard_of[state]].add(int(self.next_state[state, symbol]))
+        return [sorted(states) for states in found]
 
     @cached_property
     def forks(self) -> list[bool]:

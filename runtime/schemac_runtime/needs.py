@@ -339,6 +339,12 @@ class Needs:
                 return most + self.margin(registers)
             here, below = below.ret, below.parent
 
+    @property
+    def most_entered(self) -> int:
+        """What a token may leave at the most that enters a frame and reads more than the way to an end does."""
+        differ = any(guard.distinct for guard in self._follower.guards)
+        return self.program.most_reach + (self.ways.spread + self.ways.key_spread if differ else 0)
+
     def margin(self, registers: Registers) -> int:
         """What the keys and items that have been seen may add at the most, whatever is read next.
 

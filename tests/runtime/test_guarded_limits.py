@@ -52,6 +52,8 @@ SCHEMAS: list[Any] = [
      "additionalProperties": False}, "uniqueItems": True, "minItems": 2},
     {"type": "array", "prefixItems": [ONE, {"const": "aa"}], "items": {"type": "boolean"}, "uniqueItems": True},
 ]  # fmt: skip
+#: Every limit from the least one on is tried with this distance; the slow test tries all.
+STEP = 6
 CASES = [(schema, order) for schema in SCHEMAS for order in ("any", "schema")]
 
 
@@ -91,9 +93,9 @@ def test_every_limit_is_kept(schema: Any, order: str) -> None:
     validator = Draft202012Validator(schema)
     generator = random.Random(json.dumps(schema) + order)
     least = program.min_tokens()
-    for budget in range(least, least + 31):
+    for budget in range(least, least + 31, STEP):
         text = answer(program, budget, generator)
         assert text is not None, budget
-        assert validator.is_valid(strictly(text)), text
+        assert validator.is_valid(strictly(text) if order == "any" else json.loads(text)), text
     with pytest.raises(MatcherError, match="not enough"):
         program.matcher().fill_bitmask(allocate_bitmask(1, program.vocab_size), budget=least - 1)
