@@ -306,7 +306,7 @@ class Follower:
                     continue
                 state = root
                 for byte in key + b":":
-                    state = max(tables.flat[state * tables.symbols + tables.byte_class[byte]], 0)
+                    state = max(tables.flat[state * tables.symbols + tables.class_of[byte]], 0)
                 if any(tables.whole_of[entry] >= MANY for entry, _, _ in tables.calls.get(state, ())):
                     return True
         return False
