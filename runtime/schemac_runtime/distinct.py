@@ -7,6 +7,7 @@ it nearly always does after a few bytes, no token is in doubt.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,24 @@ _NOTHING: frozenset[bytes] = frozenset()
 _LAYOUT = 8
 _NUMBERS = b"-0123456789"
 _NESTED = b"[{"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What has been seen puts tokens in doubt.
+
+    Attributes:
+        maybe: int64, ascending: those that may be forbidden.
+        surely: the same: those that certainly are.
+        narrowing: bool [V]: those that may be forbidden if only few texts lead on after them; None for none.
+    """
+
+    maybe: Ids
+    surely: Ids
+    narrowing: Bool | None = None
+
+
+_NO_DOUBT = Doubt(_NO_IDS, _NO_IDS)
 
 
 class Distinct:
@@ -80,9 +99,8 @@ class Distinct:
         _, starts = self.texts.members
         return frozenset(key for key in seen if key[:2] in starts) if starts else _NOTHING
 
-    def keys(self, index: int, register: Register, state: int, text: bytes) -> tuple[Ids, Ids, bool]:
-        """The tokens that seen keys put in doubt where a key is read: (doubtful, certainly forbidden, whether that is
-        all; otherwise tokens after which few texts lead on are in doubt too).
+    def keys(self, index: int, register: Register, state: int, text: bytes) -> Doubt:
+        """The tokens that seen keys put in doubt where a key is read.
 
         Args:
             index: of the object's guard.
@@ -94,20 +112,21 @@ class Distinct:
         again = endings_of(register.seen, text)
         full = is_full(guard, register)
         if not again and not full:
-            return _NO_IDS, _NO_IDS, True
+            return _NO_DOUBT
         fitting = key_tokens(self.tables, state, opened=bool(text)) if state >= 0 else None
         if fitting is not None:
             if full:
                 again = list(fitting.of.keys() - set(endings_of(guard.required - register.seen, text)))
-            return _NO_IDS, fitting.gone(again), True
+            return Doubt(_NO_IDS, fitting.gone(again))
         if full:
             closing = np.flatnonzero(texts.having(0x7D)) if not text and not register.number else _NO_IDS
-            return closing, self._without_room(index, register, text, closing), True
+            return Doubt(closing, self._without_room(index, register, text, closing))
         if b"\\" in text or any(b"\\" in key for key in again):
-            return np.flatnonzero(texts.having(0x22)), _NO_IDS, False
+            return Doubt(np.flatnonzero(texts.having(0x22)), _NO_IDS, texts.having(0x22) == 0)
         before = (b"",) if text else texts.spaces_before_keys
         gone = [token for key in again for spaces in before for token in texts.ending_a_string(spaces + key)]
-        return texts.escaped_ends, np.array(sorted(gone), dtype=np.int64), False
+        ended = texts.having(0x22) > (0 if text else 1)
+        return Doubt(texts.escaped_ends, np.array(sorted(gone), dtype=np.int64), ~ended)
 
     def _without_room(self, index: int, register: Register, text: bytes, closing: Ids) -> Ids:
         """The tokens that fit none of the required keys to come, where there is no room for others."""
@@ -151,8 +170,8 @@ class Distinct:
             found = self._scalars[item] = scalars(item, whole=True)
         return found
 
-    def items(self, register: Register, state: int, text: bytes, *, in_string: bool) -> tuple[Ids, Ids, bool]:
-        """The tokens that seen items put in doubt, as `keys` gives them.
+    def items(self, register: Register, state: int, text: bytes, *, in_string: bool) -> Doubt:
+        """The tokens that seen items put in doubt.
 
         Args:
             register: of the array.
@@ -162,24 +181,25 @@ class Distinct:
         """
         texts, seen = self.texts, register.seen
         if not seen:
-            return _NO_IDS, _NO_IDS, True
+            return _NO_DOUBT
         fitting = item_tokens(self.tables, state, text) if state >= 0 else None
         if fitting is not None:
             gone = [ending for ending in fitting.of if canonical_value(text + ending) in seen]
-            return _NO_IDS, fitting.gone(gone), True
+            return Doubt(_NO_IDS, fitting.gone(gone))
         if text[:1] == b'"':
             again = endings_of(self._becoming(seen, text), text)
             if b"\\" in text or any(b"\\" in item for item in seen):
-                return np.flatnonzero(texts.having(0x22)), _NO_IDS, False
+                return Doubt(np.flatnonzero(texts.having(0x22)), _NO_IDS, texts.having(0x22) == 0)
             ids = [token for item in again for token in texts.ending_a_string(item)]
-            return texts.escaped_ends, np.array(sorted(ids), dtype=np.int64), False
+            return Doubt(texts.escaped_ends, np.array(sorted(ids), dtype=np.int64), texts.having(0x22) == 0)
         if text and text[0] in _NUMBERS:
             parts = [ids for rest, ids in texts.ending_a_number.items() if canonical_value(text + rest) in seen]
-            return _NO_IDS, np.sort(np.concatenate(parts)) if parts else _NO_IDS, False
+            return Doubt(_NO_IDS, np.sort(np.concatenate(parts)) if parts else _NO_IDS, ~texts.ending_items)
         if text and text[0] in _NESTED:
             closing = (texts.having(0x5D) > 0) | (texts.having(0x7D) > 0)
-            return np.flatnonzero(closing & texts.ending_strings if in_string else closing), _NO_IDS, False
-        return texts.whole_items, _NO_IDS, False
+            maybe = np.flatnonzero(closing & texts.ending_strings if in_string else closing)
+            return Doubt(maybe, _NO_IDS, np.ones_like(closing))
+        return Doubt(texts.whole_items, _NO_IDS, texts.having(0x22) < 2)
 
 
 def endings_of(seen: frozenset[bytes], text: bytes) -> list[bytes]:

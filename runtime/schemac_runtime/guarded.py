@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from schemac_runtime.distinct import Doubt
 from schemac_runtime.errors import MatcherError
 from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, chain
 from schemac_runtime.masks import apply_operation, or_mask, unpack
@@ -328,7 +329,7 @@ class GuardedMatcher(RepeatingMatcher):
     def _suspects_at(self, place: Place) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         state, _, registers = place
         levels: list[Level] = []
-        again: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]] = []  # what would repeat something
+        again: list[Doubt] = []
         in_string = bool(self._follower.tables.in_string[state])
         inside = self._follower.tables.guard_of[state] >= 0
         starts = self._starting(*place[:2]) if self._suspects.repeated else 0
@@ -338,27 +339,28 @@ class GuardedMatcher(RepeatingMatcher):
             few = inside and text is not None and self._follower.tables.rest_of[state] < MANY
             if text is not None and self._follower.guards[index].distinct:
                 again.append(self._repeating(index, register, state if inside else -1, text, in_string=in_string))
-                few = few and not again[-1][2]
+                few = few and again[-1].narrowing is not None
             if index in self._suspects.repeated:
                 few = len(levels) < starts
             levels.append((index, register, text, few))
             inside = False
         doubtful, certain = self._suspects.at(levels, in_string=in_string, enters=self._may_enter(place))
         every = len(doubtful) == self.program.vocab_size  # sorting all of them takes milliseconds
-        for maybe, surely, settled in again:
-            if len(maybe) and not every:
-                doubtful = np.union1d(doubtful, maybe)
-            if len(surely):
-                certain = np.union1d(certain, surely) if len(certain) else surely
-            if not every and not settled:
-                doubtful = np.union1d(doubtful, self._suspects.narrowing(self.program, state))
+        for doubt in again:
+            if len(doubt.surely):
+                certain = np.union1d(certain, doubt.surely) if len(certain) else doubt.surely
+            if len(doubt.maybe) and not every:
+                doubtful = np.union1d(doubtful, doubt.maybe)
+            if doubt.narrowing is not None and not every:
+                narrowing = self._suspects.narrowing(self.program, state)
+                doubtful = np.union1d(doubtful, narrowing[doubt.narrowing[narrowing]])
         if unmet is not None:
             return self._with_unmet(place, unmet, doubtful, certain)
         return doubtful, certain
 
     def _repeating(
         self, index: int, register: Register, state: int, text: bytes, *, in_string: bool
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]:
+    ) -> Doubt:
         distinct = self._suspects.distinct
         if self._follower.guards[index].kind == "members":
             return distinct.keys(index, register, state, text)

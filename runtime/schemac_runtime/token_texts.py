@@ -19,7 +19,7 @@ _KEPT = 4
 #: then the end of a string.
 _KEY_BEGINS = re.compile(rb'[,{][ \t\n\r]*(?=("[^"\\]|""|"\\))')
 _WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NEXT_ITEM = re.compile(rb',[ \t\n\r]*(?:[^ \t\n\r"]|".)', re.DOTALL)
+_NEXT_ITEM = re.compile(rb',[ \t\n\r]*(?:"[^"]*"|[tfn]|[^ \t\n\r"].*[,\]}\s])', re.DOTALL)
 _BEFORE_END = re.compile(rb'([-+.0-9A-Za-z]*)[ \t\n\r,\]]')
 _SPACED_BEFORE_END = re.compile(rb'([ \t\n\r]+[-+.0-9A-Za-z]+)[ \t\n\r,\]]')
 _SPACES_BEFORE = re.compile(rb'[ \t\n\r]+(?=["0-9tfn-])')
@@ -148,8 +148,8 @@ class TokenTexts:
 
     @cached_property
     def next_items(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(tokens in which an item may begin behind a comma, by more than a quotation mark; those with a mark before
-        that).
+        """(tokens in which an item may begin and end behind a comma, or begin like a literal; those with a quotation
+        mark before that).
         """
         pieces = [(t, self.text[slice(*self.starts[t : t + 2])]) for t in np.flatnonzero(self.having(0x2C)).tolist()]
         every = [(token, piece) for token, piece in pieces if _NEXT_ITEM.search(piece)]
@@ -157,11 +157,18 @@ class TokenTexts:
         return np.array([token for token, _ in every], dtype=np.int64), np.array(quoted, dtype=np.int64)
 
     @cached_property
+    def ending_items(self) -> Bool:
+        """bool [V]: tokens with a comma, closing bracket or whitespace."""
+        found = np.zeros(len(self._start) - 1, dtype=np.bool_)
+        for byte in b" \t\n\r,]":
+            found |= self.having(byte) > 0
+        return found
+
+    @cached_property
     def before_end(self) -> dict[bytes, npt.NDArray[np.int64]]:
         """What stands before the first comma, closing bracket or whitespace -> tokens, where it is no string."""
         found: dict[bytes, list[int]] = {}
-        delimiters = sum(self.having(byte) for byte in b" \t\n\r,]") > 0
-        for token in np.flatnonzero(delimiters).tolist():
+        for token in np.flatnonzero(self.ending_items).tolist():
             before = _BEFORE_END.match(self.text, *self.starts[token : token + 2])
             if before is not None:
                 found.setdefault(before[1], []).append(token)
