@@ -34,8 +34,8 @@ WRITTEN_OUT = 1_000
 FEW_COPIES = 4
 #: A text that may stand in more places than this at once is followed on an automaton without repetitions.
 _PLACES = 8
-#: Sets of places looked at, at the most.
-_SETS = 5_000
+#: Steps taken to find out, at the most; about a second.
+_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,8 +236,12 @@ def _uncertain(root: Dfa, counted: list[_Counted]) -> set[int] | None:
     seen: set[frozenset[_Place]] = {first}
     queue: list[frozenset[_Place]] = [first]
     uncertain: set[int] = set()
+    steps = 0
     for places in queue:  # grows while we walk it
         before = [item for place in places for item in closure(place)]
+        steps += len(before) * len(columns)
+        if steps > _STEPS:
+            return uncertain or None
         for column in columns:
             after: set[_Place] = set()
             happened: dict[int, str] = {}
@@ -259,8 +263,6 @@ def _uncertain(root: Dfa, counted: list[_Counted]) -> set[int] | None:
             if found and found not in seen:
                 seen.add(found)
                 queue.append(found)
-        if len(seen) > _SETS:
-            return uncertain or None
     return uncertain
 
 
