@@ -393,7 +393,8 @@ class GuardedMatcher(RepeatingMatcher):
         for token, like in self._alike(self._read_in_several_ways(keep)):
             keep[like] = self._needs_after(token) <= left
         hasty = np.zeros(0, dtype=np.int64)
-        if self._suspects.entering is not None:  # what they leave in a frame that they enter is not in the tables
+        if self._suspects.entering is not None and any(map(self._may_enter, self._places)):
+            # What they leave in a frame that they enter is not in the tables.
             hasty = np.flatnonzero(keep & self._suspects.entering)
             keep[hasty] = False
         best, least = -1, UNREACHABLE * 2
@@ -403,8 +404,11 @@ class GuardedMatcher(RepeatingMatcher):
         tried = rest[order[:_TRIED_TOKENS]].tolist()
         spelling = [token for place in self._places for token in needs.next_of_required(place) if token >= 0]
         tried = dict.fromkeys([*(token for token in spelling if allowed[token]), *hasty.tolist(), *tried])
-        for token, needed in self._needs_after_each(list(tried)):
-            keep[token] |= needed <= left
+        alike: dict[int, Any] = {token: token for token in tried}
+        if self._suspects.by_spelling:
+            alike = dict(self._alike(np.array(list(tried), dtype=np.int64)))
+        for token, needed in self._needs_after_each(list(alike)):
+            keep[alike[token]] |= needed <= left
             if needed < least:
                 best, least = token, needed
         ends = self._follower.ends(self._places)
