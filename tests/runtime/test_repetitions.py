@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+import schemac
 from schemac.budget import Budget
 from schemac.codegen.linker import link
 from schemac.ir.graph import Graph, Module, ModuleBuilder
@@ -201,3 +202,41 @@ def test_a_limit_is_kept(seed: int) -> None:
             budget -= 1
         assert budget >= 0
         assert recognizer.ended(places)
+
+
+MIXED = {
+    "lark": """
+start: item{3,2000} "!" value~300..400
+item: "a" | "(" item ")"
+value: %json {"type": "array", "items": {"type": "string", "minLength": 70, "maxLength": 900}, "uniqueItems": true}
+""",
+    "regex": r"([ab]{3,2000},){0,5000}\w{3000,}",
+    "gbnf": 'root ::= ([a-b]{3,2000} ","){300,5000} (root "(" | ",,")\n',
+}
+
+
+@pytest.mark.parametrize("kind", MIXED)
+def test_masks_are_what_can_be_read(kind: str) -> None:
+    pieces = [*(bytes((byte,)) for byte in range(256)), *PIECES[4:], b'["', b'"]', b'","', b"((", b"))", b"a(a)", b"!["]
+    stop = len(pieces)
+    vocabulary = Vocabulary((*pieces, None), special={"<end>": stop}, stop_ids=(stop,))
+    program = schemac.link(schemac.compile(MIXED[kind], kind=kind), vocabulary).programs[0]
+    assert program.guards is not None
+    generator = random.Random(3)
+    for spare in (None, 0, 30):
+        matcher = program.matcher()
+        budget = None if spare is None else program.min_tokens() + spare
+        for step in range(150):
+            mask = allowed(matcher)
+            if step % 12 == 0:
+                for token in range(program.vocab_size):
+                    assert matcher.validate([token]) == (token in mask), (kind, token)
+            within = allowed(matcher, budget)
+            assert set(within) <= set(mask)
+            likely = [token for token in within if token != stop and (token > 255 or chr(token) in 'ab,()!["')]
+            token = generator.choice(likely or within)
+            assert matcher.accept(token)
+            if matcher.is_terminated():
+                break
+            budget = None if budget is None else budget - 1
+            assert budget is None or matcher.tokens_needed() <= budget
