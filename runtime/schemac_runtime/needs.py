@@ -74,7 +74,7 @@ class Ways:
         distance = program.tables.distance.astype(np.int64)
         start = np.where((t.accepting > 0) & items, distance, UNREACHABLE)
         again = t.again.astype(np.int64)[np.array(t.guard_of)[source[of_item]]]
-        np.minimum.at(start, source[of_item], distance[target[of_item]] + again)
+        np.minimum.at(start, source[of_item], 1 + distance[target[of_item]] + again)
         np.minimum.at(start, source[of_key], 1 + distance[target[of_key]])
         self.rest = self._shortest(start, source[going], target[going], caller, self.whole)
         in_key = members & (key < UNREACHABLE)
@@ -271,7 +271,7 @@ class Needs:
                 if own[1].start == register.start:
                     return -1
                 if guard.kind == "items" and not few:  # the next item must differ from this one, too
-                    return self._plain(after) + again - 1
+                    return self._plain(after) + again
             return behind if few else self._plain(after)
 
         def least(after: Place) -> int:

@@ -187,7 +187,8 @@ class GuardCosts:
             cost = self._rank(index, state, guard.low + forced + 1, net)
             if guard.kind == "members":
                 cost = max(cost, self._longest(state, net))
-            most = max(most, 1 + cost - (0 if counted else int(net[state])))
+            known = 1 if guard.kind == "items" else int(net[state])  # what distances have for it at least
+            most = max(most, 1 + cost - (0 if counted else known))
         return most
 
     def _rank(self, index: int, state: int, rank: int, net: Int64) -> int:

@@ -94,7 +94,10 @@ def _distances(
     levels = _levels(frames)
     # Where the frame of the origin stands after an outcome, and what the commas on the way add.
     bottom = _bottoms(levels)[context]
-    step = 1 + np.maximum(more[origin] - more[np.where(bottom >= 0, bottom, target)], 0)
+    inside = np.where(bottom >= 0, bottom, target)
+    step = 1 + np.maximum(more[origin] - more[inside], 0)
+    # A guard may forbid to end an object or array where its last value ends: the bracket is counted on its own.
+    step[_hasty_ends(automaton)[inside] & ~_may_close(automaton)[origin]] = UNREACHABLE
     while True:
         pushed = _pushed(levels, distance)
         after = distance.copy()
@@ -139,6 +142,21 @@ def _pushed(levels: list[tuple[Int64, Int64, Int64]], distance: Int64) -> Int64:
     for contexts, parent, top in levels[1:]:
         total[contexts] = np.minimum(total[parent] + distance[top], UNREACHABLE)
     return total
+
+
+def _hasty_ends(automaton: Automaton) -> Bool:
+    """bool [N]: where the frames of objects and arrays with a guard end."""
+    mine = np.zeros(len(automaton.entry), dtype=np.bool_)
+    mine[[procedure for procedure, guard in automaton.guards if guard.kind in ("items", "members")]] = True
+    ends: Bool = automaton.accepting & mine[automaton.owner]
+    return ends
+
+
+def _may_close(automaton: Automaton) -> Bool:
+    """bool [N]: where the next byte may end the frame."""
+    following = automaton.next_state
+    closes: Bool = np.any((following >= 0) & automaton.accepting[following], axis=1)
+    return closes
 
 
 def _bottoms(levels: list[tuple[Int64, Int64, Int64]]) -> Int64:

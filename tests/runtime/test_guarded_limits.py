@@ -99,3 +99,14 @@ def test_every_limit_is_kept(schema: Any, order: str) -> None:
         assert validator.is_valid(strictly(text) if order == "any" else json.loads(text)), text
     with pytest.raises(MatcherError, match="not enough"):
         program.matcher().fill_bitmask(allocate_bitmask(1, program.vocab_size), budget=least - 1)
+
+
+@pytest.mark.parametrize("schema", [SCHEMAS[index] for index in (0, 3, 7, 15, 17)])
+def test_every_limit_is_kept_with_white_space(schema: Any) -> None:
+    """Tokens that end a value and its object count on nothing that a guard may forbid."""
+    program = linked(schema, "any", "flexible")
+    generator = random.Random(json.dumps(schema))
+    for budget in range(program.min_tokens(), program.min_tokens() + 30, 5):
+        text = answer(program, budget, generator)
+        assert text is not None, budget
+        assert Draft202012Validator(schema).is_valid(strictly(text)), text
