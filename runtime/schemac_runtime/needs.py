@@ -108,13 +108,14 @@ class Needs:
         follower: of the text.
     """
 
-    __slots__ = ("_follower", "_searched", "_tables", "program")
+    __slots__ = ("_asked", "_follower", "_searched", "_tables", "program")
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self.program: Program = follower.program
         self._tables = follower.tables
         self._searched: dict[tuple[Place, bytes], int] = {}
+        self._asked: tuple[Place | None, int, int] = (None, 0, 0)
 
     # -- what registers add --------------------------------------------------------------------------------------
 
@@ -367,7 +368,9 @@ class Needs:
             frame: the innermost frame that surely has not ended, counted from the inside; those within take along what
                 has been counted.
         """
-        needs = self.program.distance[after] + reached.needs - self._credit(self._levels(place)[frame:])
+        if self._asked[0] is not place or self._asked[1] != frame:  # for one class of tokens after the other
+            self._asked = place, frame, self._credit(self._levels(place)[frame:])
+        needs = self.program.distance[after] + reached.needs - self._asked[2]
         if needs > left:
             return False
         return not self._matters(place[2], after, reached) or needs + self.margin(place[2]) <= left
