@@ -307,12 +307,15 @@ def _check(t: GuardTables, vocab: int, labels: int) -> None:
     _length("label_token", t.label_token, labels)
     _within("label_token", t.label_token, -1, vocab)
     _offsets("token_start", t.token_start, vocab, len(t.token_bytes))
+    calls = np.diff(t.call_start) > 0
     for procedure, guard in t.guards:
         numbers = (procedure, guard.low, guard.low if guard.high is None else guard.high)
         if not all(isinstance(number, int) and number >= 0 for number in numbers) or procedure >= procedures:
             raise PackageError("a guard out of range", construct="guards")
         if guard.kind not in KINDS or not isinstance(guard.distinct, bool):
             raise PackageError("a guard of no known kind", construct="guards")
+        if guard.kind == "repeats":
+            _check_repetition(t, procedure, guard, calls)
         if guard.required and (guard.kind != "members" or not guard.distinct):
             raise PackageError("required keys that are not remembered", construct="guards")
         if not all(map(_is_key, guard.required)):
@@ -324,6 +327,16 @@ def _is_key(key: bytes) -> bool:
         return key[:1] == b'"' and canonical_value(key) == key
     except ValueError:
         return False
+
+
+def _check_repetition(t: GuardTables, procedure: int, guard: Guard, calls: Bool) -> None:
+    """Its frame does nothing but call, and ends after a call."""
+    states = np.flatnonzero(t.owner == procedure)
+    entry = int(t.entry[procedure])
+    high = guard.low if guard.high is None else guard.high
+    alone = calls[states].all() and not (t.next_state[states] >= 0).any() and not t.accepting[entry]
+    if not alone or t.owner[entry] != procedure or procedure == 0 or not 1 <= guard.low <= high:
+        raise PackageError("a repetition that does something else", construct="guards")
 
 
 def _length(name: str, array: npt.NDArray[Any], expected: int) -> None:

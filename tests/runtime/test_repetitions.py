@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from schemac.ir.passes.repetitions import repetition, written_out
 from schemac.ir.pipeline import lower
 from schemac.ir.recognizer import Recognizer
 from schemac.vocabulary import Vocabulary
+from schemac_runtime import load
+from schemac_runtime.errors import PackageError
 from schemac_runtime.matcher import Matcher
 from schemac_runtime.program import Program
 
@@ -26,6 +30,9 @@ PIECES = [
     b"bc,c",
 ]
 STOP = len(PIECES)
+VOCABULARY_OF_BYTES = Vocabulary(
+    (*(bytes((byte,)) for byte in range(256)), None), special={"<end>": 256}, stop_ids=(256,)
+)
 VOCABULARY = Vocabulary((*PIECES, None), special={"<end>": STOP}, stop_ids=(STOP,))
 
 
@@ -240,3 +247,25 @@ def test_masks_are_what_can_be_read(kind: str) -> None:
                 break
             budget = None if budget is None else budget - 1
             assert budget is None or matcher.tokens_needed() <= budget
+
+
+def test_damaged_repetitions_are_refused(tmp_path: Path) -> None:
+    compiled = schemac.link(schemac.compile("x[ab]{3,2000}c", kind="regex"), VOCABULARY_OF_BYTES)
+    program = compiled.programs[0]
+    tables = program.guards
+    assert tables is not None
+    number, guard = tables.guards[0]
+    schemac.save(compiled, tmp_path / "good.pkg")
+    assert load(tmp_path / "good.pkg").program().guards is not None
+    damages: list[dict[str, Any]] = [
+        {"guards": ((0, guard),)},
+        {"guards": ((2, guard),)},
+        {"guards": ((number, replace(guard, low=0)),)},
+        {"guards": ((number, replace(guard, high=2)),)},
+        {"guards": ((number, replace(guard, high=0)),)},
+    ]
+    for damage in damages:
+        hurt = replace(compiled, automaton=replace(compiled.automaton, **damage))
+        schemac.save(hurt, tmp_path / "hurt.pkg")
+        with pytest.raises(PackageError):
+            load(tmp_path / "hurt.pkg").program()
