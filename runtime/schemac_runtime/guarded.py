@@ -27,8 +27,6 @@ from schemac_runtime.repeating import RepeatingMatcher
 from schemac_runtime.stacks import EMPTY_STACK, Stack
 from schemac_runtime.suspects import FAR, Level, Suspects
 
-#: What is known of the tokens of a class where a limit is near.
-_MAYBE, _SURE = 1, 2
 #: How many tokens are tried one by one where a limit on the number of tokens is all but used up.
 _TRIED_TOKENS = 2_000
 #: Up to so many stop ids are looked for one by one.
@@ -386,10 +384,13 @@ class GuardedMatcher(RepeatingMatcher):
         program = self.program
         allowed = np.unpackbits(out[: program.words].view(np.uint8), bitorder="little")[: program.vocab_size] > 0
         token_class = program.tables.token_class
-        fits = np.zeros(program.classes, dtype=np.int8)
+        sure = np.zeros(program.classes, dtype=np.bool_)
+        nearest = np.full(program.classes, UNREACHABLE, dtype=np.int64)
         for symbol_class in np.unique(token_class[allowed]).tolist():
-            fits[symbol_class] = max(self._fits(place, symbol_class, left) for place in self._places)
-        keep = (fits[token_class] == _SURE) & allowed
+            found = [self._left_after(place, symbol_class) for place in self._places]
+            nearest[symbol_class] = min(near for near, _ in found)
+            sure[symbol_class] = any(most <= left for _, most in found)
+        keep = sure[token_class] & allowed
         for token, like in self._alike(self._read_in_several_ways(keep)):
             keep[like] = self._needs_after(token) <= left
         hasty = np.zeros(0, dtype=np.int64)
@@ -400,7 +401,7 @@ class GuardedMatcher(RepeatingMatcher):
         best, least = -1, UNREACHABLE * 2
         rest = np.flatnonzero(allowed & ~keep)
         lengths = np.diff(self._follower.tables.token_start)[rest]
-        order = np.lexsort((lengths, fits[token_class[rest]] < _MAYBE))
+        order = np.lexsort((lengths, nearest[token_class[rest]]))  # what tables take for the shortest way comes first
         tried = rest[order[:_TRIED_TOKENS]].tolist()
         spelling = [token for place in self._places for token in needs.next_of_required(place) if token >= 0]
         tried = dict.fromkeys([*(token for token in spelling if allowed[token]), *hasty.tolist(), *tried])
@@ -421,32 +422,30 @@ class GuardedMatcher(RepeatingMatcher):
         if ends:
             apply_operation(out, self._stop)
 
-    def _fits(self, place: Place, symbol_class: int, left: int) -> int:
-        """Whether `left` tokens suffice after one of a class: surely, maybe (not however it is read), or hardly (0).
+    def _left_after(self, place: Place, symbol_class: int) -> tuple[int, int]:
+        """The tokens needed after one of a class: at best, and however it is read.
 
-        In repetitions that is so if no guard forbids how it is read.
+        In repetitions the latter holds if no guard forbids how it is read.
         """
         state, stack, registers = place
-        fits = self._needs.fits
+        left_after, repeated = self._needs.left_after, bool(self._suspects.repeated)
         local, rests = self._local(state, stack, symbol_class)
-        kept = len(chain(registers)) if rests else 0  # a frame that ends takes its credit with it
-        if self._suspects.repeated and rests:
-            if any(fits(place, 0, after, reached, left) for after, reached in local):
-                return _SURE
+        ways: list[tuple[int, int]] = []
+        unmet = None
+        if repeated and rests:
+            ways = [left_after(place, 0, after, reached) for after, reached in local]
             unmet = self._unmet(registers)
-            if unmet is not None:  # that frame cannot end yet
-                above, below = self._cut(state, stack, unmet)
-                return _SURE * (
-                    above is not None
-                    and any(
-                        fits(place, unmet, after, reached, left - below.needs)
-                        for after, reached in self._after(state, above, symbol_class)
-                    )
-                )
-        ways = [fits(place, kept, after, reached, left) for after, reached in self._after(state, stack, symbol_class)]
-        if not any(ways):
-            return 0
-        return _SURE if all(ways) or self._suspects.repeated else _MAYBE
+        if unmet is not None:  # that frame cannot end yet
+            above, below = self._cut(state, stack, unmet)
+            for after, reached in () if above is None else self._after(state, above, symbol_class):
+                near, most = left_after(place, unmet, after, reached)
+                ways.append((near + below.needs, most + below.needs))
+        else:
+            kept = len(chain(registers)) if rests else 0  # a frame that ends takes its credit with it
+            ways += [left_after(place, kept, *after) for after in self._after(state, stack, symbol_class)]
+        if not ways:
+            return UNREACHABLE, UNREACHABLE
+        return min(near for near, _ in ways), (min if repeated else max)(most for _, most in ways)
 
     def _needs_after(self, token: int) -> int:
         """How many tokens are needed after one, but for the one that ends the text; many if it is refused."""

@@ -361,8 +361,8 @@ class Needs:
                 total += (1 + len(register.seen)) * spread
         return total
 
-    def fits(self, place: Place, frame: int, after: int, reached: Stack, left: int) -> bool:
-        """Whether `left` tokens surely suffice where the tables lead to a state above a stack.
+    def left_after(self, place: Place, frame: int, after: int, reached: Stack) -> tuple[int, int]:
+        """The tokens needed where the tables lead to a state above a stack: if nothing seen is in the way, and surely.
 
         Args:
             frame: the innermost frame that surely has not ended, counted from the inside; those within take along what
@@ -371,9 +371,7 @@ class Needs:
         if self._asked[0] is not place or self._asked[1] != frame:  # for one class of tokens after the other
             self._asked = place, frame, self._credit(self._levels(place)[frame:])
         needs = self.program.distance[after] + reached.needs - self._asked[2]
-        if needs > left:
-            return False
-        return not self._matters(place[2], after, reached) or needs + self.margin(place[2]) <= left
+        return needs, needs + (self.margin(place[2]) if self._matters(place[2], after, reached) else 0)
 
     def _matters(self, registers: Registers, state: int, stack: Stack) -> bool:
         """Whether what has been seen may stand in the way at a state above a stack."""
