@@ -307,11 +307,18 @@ def _check(t: GuardTables, vocab: int, labels: int) -> None:
     _length("label_token", t.label_token, labels)
     _within("label_token", t.label_token, -1, vocab)
     _offsets("token_start", t.token_start, vocab, len(t.token_bytes))
+    source, symbol = np.nonzero(t.next_state >= 0)
+    _same_procedure("edges", t.owner[source], t.owner[t.next_state[source, symbol]])
+    caller = np.repeat(np.arange(states), np.diff(t.call_start))
+    _same_procedure("call_return", t.owner[caller], t.owner[t.call_return])
+    _same_procedure("entry", np.arange(procedures), t.owner[t.entry])
     calls = np.diff(t.call_start) > 0
     for procedure, guard in t.guards:
         numbers = (procedure, guard.low, guard.low if guard.high is None else guard.high)
         if not all(isinstance(number, int) and number >= 0 for number in numbers) or procedure >= procedures:
             raise PackageError("a guard out of range", construct="guards")
+        if procedure == 0:
+            raise PackageError("a guard of the whole text, which is no frame", construct="guards")
         if guard.kind not in KINDS or not isinstance(guard.distinct, bool):
             raise PackageError("a guard of no known kind", construct="guards")
         if guard.kind == "repeats":
@@ -335,13 +342,18 @@ def _check_repetition(t: GuardTables, procedure: int, guard: Guard, calls: Bool)
     entry = int(t.entry[procedure])
     high = guard.low if guard.high is None else guard.high
     alone = calls[states].all() and not (t.next_state[states] >= 0).any() and not t.accepting[entry]
-    if not alone or t.owner[entry] != procedure or procedure == 0 or not 1 <= guard.low <= high:
+    if not alone or not 1 <= guard.low <= high:
         raise PackageError("a repetition that does something else", construct="guards")
 
 
 def _length(name: str, array: npt.NDArray[Any], expected: int) -> None:
     if len(array) != expected:
         raise PackageError(f"{name}: {len(array)} values, expected {expected}", construct=name)
+
+
+def _same_procedure(name: str, here: npt.NDArray[Any], there: npt.NDArray[Any]) -> None:
+    if not np.array_equal(here, there):
+        raise PackageError(f"{name}: lead into another procedure", construct=name)
 
 
 def _within(name: str, array: npt.NDArray[Any], low: int, high: int) -> None:
