@@ -52,7 +52,7 @@ SCHEMAS: list[Any] = [
      "additionalProperties": False}, "uniqueItems": True, "minItems": 2},
     {"type": "array", "prefixItems": [ONE, {"const": "aa"}], "items": {"type": "boolean"}, "uniqueItems": True},
 ]  # fmt: skip
-#: Every limit from the least one on is tried with this distance; the slow test tries all.
+#: Limits from the least one on are tried at this distance.
 STEP = 6
 CASES = [(schema, order) for schema in SCHEMAS for order in ("any", "schema")]
 
@@ -88,7 +88,7 @@ def answer(program: Program, budget: int, generator: random.Random) -> bytes | N
 
 
 @pytest.mark.parametrize(("schema", "order"), CASES, ids=[f"{order} {json.dumps(s)[:70]}" for s, order in CASES])
-def test_every_limit_is_kept(schema: Any, order: str) -> None:
+def test_limits_are_kept(schema: Any, order: str) -> None:
     program = linked(schema, order)
     validator = Draft202012Validator(schema)
     generator = random.Random(json.dumps(schema) + order)
@@ -102,7 +102,7 @@ def test_every_limit_is_kept(schema: Any, order: str) -> None:
 
 
 @pytest.mark.parametrize("schema", [SCHEMAS[index] for index in (0, 3, 7, 15, 17)])
-def test_every_limit_is_kept_with_white_space(schema: Any) -> None:
+def test_limits_are_kept_with_white_space(schema: Any) -> None:
     """Tokens that end a value and its object count on nothing that a guard may forbid."""
     program = linked(schema, "any", "flexible")
     generator = random.Random(json.dumps(schema))
