@@ -263,9 +263,9 @@ class Follower:
         many = 1
         here, below = state, stack
         depth = 0
-        if not any(self.guards[index].distinct for index, _ in chain(registers)):
-            return True
-        while registers is not None and many < MANY:
+        # The frames up to the last one whose item or key could become one that has been seen.
+        frames = max((d for d, (_, r) in enumerate(chain(registers), 1) if r.start >= 0 and r.seen), default=0)
+        while depth < frames and registers is not None and many < MANY:
             while tables.guard_of[here] < 0:  # the frames within the guarded one
                 many = min(many * tables.whole_of[here], MANY)
                 here, below = below.ret, below.parent or below
@@ -280,7 +280,7 @@ class Follower:
                 pass
             elif not self.guards[index].distinct or self.guards[index].kind != "members":
                 many = min(many * tables.whole_of[here], MANY)
-            elif registers is not None and self._leads_to_many(index, register):
+            elif depth + 1 < frames and self._leads_to_many(index, register):
                 many = MANY
             here, below = below.ret, below.parent or below
             depth += 1
@@ -298,8 +298,8 @@ class Follower:
         """
         tables = self.tables
         for root in tables.behind_commas[index]:
-            known = endings(tables, root, opened=False)
-            if not known.complete:
+            known = endings(tables, root, opened=False) if tables.rest_of[root] < MANY else None
+            if known is None or not known.complete:
                 return True
             for key in known.texts:
                 if canonical_value(key) in register.seen:
