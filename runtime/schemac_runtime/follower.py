@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from schemac_runtime.distinct import is_zero_again
 from schemac_runtime.endings import endings, item_endings
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
@@ -271,6 +272,8 @@ class Follower:
                 here, below = below.ret, below.parent or below
             index, register, registers = registers
             if register.start >= 0 and register.seen and self.guards[index].distinct:
+                if not depth and is_zero_again(bytes(self.text[register.start :]).lstrip(SPACES), register.seen):
+                    return False
                 texts = min(many * tables.rest_of[here], MANY)
                 if texts <= _TEXTS * (len(register.seen) + 1):
                     new = self._new_value(state, index, register) if here == state and not depth else None

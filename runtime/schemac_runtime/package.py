@@ -29,7 +29,7 @@ from schemac_runtime.targets import TargetArtifact, read_targets
 from schemac_runtime.verifier import verify_tables
 
 #: Version of the format; a reader refuses any other.
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 ALIGNMENT = 64
 DTYPES = ("uint8", "int32", "int64")

@@ -22,6 +22,7 @@ _WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NEXT_ITEM = re.compile(rb',[ \t\n\r]*(?:"[^"]*"|[tfn]|[^ \t\n\r"].*[,\]}\s])', re.DOTALL)
 _BEFORE_END = re.compile(rb'([-+.0-9A-Za-z]*)[ \t\n\r,\]]')
 _SPACED_BEFORE_END = re.compile(rb'([ \t\n\r]+[-+.0-9A-Za-z]+)[ \t\n\r,\]]')
+_EXPONENT = re.compile(rb"[ \t\n\r]*[-+.0-9]*[eE]")
 _SPACES_BEFORE = re.compile(rb'[ \t\n\r]+(?=["0-9tfn-])')
 _ENDING_STRING = re.compile(rb'"[^,\]}]*[,\]}]')
 _ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -218,6 +219,12 @@ class TokenTexts:
         """Tokens that can end a string behind an escape."""
         found = np.flatnonzero((self.having(0x22) > 0) & (self.having(0x5C) > 0))
         return found[[_ESCAPED_END.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
+
+    @cached_property
+    def exponents(self) -> npt.NDArray[np.int64]:
+        """Tokens that can be the part of a number up to the letter of its exponent, and what follows."""
+        found = np.flatnonzero((self.having(0x65) > 0) | (self.having(0x45) > 0))
+        return found[[_EXPONENT.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
 
     @cached_property
     def spaces(self) -> npt.NDArray[np.int64]:

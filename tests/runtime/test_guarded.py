@@ -26,7 +26,7 @@ PIECES = [
     *(b'"a":1,"a"', b'"b":1}', b"]]", b"],[", b'\\"', b"\\u0061", "é".encode(), "éé".encode(), b"aaaa"),
     *(b"aaaaaaaa", b" ,"),
     *(b"true", b"null", b"12", b"0", b"00", b"},{", b'"}', b'"]', b'aa","aa"', b"\\ud83d\\ude00", b"\\ud83d"),
-    *(b"\n", b", "),
+    *(b"\n", b", ", b"0E", b"e1"),
 ]  # fmt: skip
 STOP = len(PIECES)
 VOCABULARY = Vocabulary((*PIECES, None), special={"<end>": STOP}, stop_ids=(STOP,))
