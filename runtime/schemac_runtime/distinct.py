@@ -6,7 +6,6 @@ it nearly always does after a few bytes, no token is in doubt.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -26,7 +25,6 @@ _NOTHING: frozenset[bytes] = frozenset()
 _LAYOUT = 8
 _NUMBERS = b"-0123456789"
 _NESTED = b"[{"
-_ZERO = re.compile(rb"-?0(\.0*)?[eE]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,22 +194,14 @@ class Distinct:
             return Doubt(texts.escaped_ends, np.array(sorted(ids), dtype=np.int64), texts.having(0x22) == 0)
         if text and text[0] in _NUMBERS:
             parts = [ids for rest, ids in texts.ending_a_number.items() if canonical_value(text + rest) in seen]
-            surely = np.sort(np.concatenate(parts)) if parts else _NO_IDS
-            return Doubt(self._zeros(seen), surely, ~texts.ending_items)
+            ends = np.sort(np.concatenate(parts)) if parts else _NO_IDS
+            return Doubt(texts.powers_of_zero, ends, ~texts.ending_items)
         if text and text[0] in _NESTED:
             closing = (texts.having(0x5D) > 0) | (texts.having(0x7D) > 0)
             maybe = np.flatnonzero(closing & texts.ending_strings if in_string else closing)
+            maybe = maybe if in_string else np.union1d(maybe, texts.powers_of_zero)
             return Doubt(maybe, _NO_IDS, np.ones_like(closing))
-        return Doubt(np.union1d(texts.whole_items, self._zeros(seen)), _NO_IDS, texts.having(0x22) < 2)
-
-    def _zeros(self, seen: frozenset[bytes]) -> Ids:
-        """Tokens that may give a zero an exponent, if there was a zero: it stays one."""
-        return self.texts.exponents if canonical_value(b"0") in seen else _NO_IDS
-
-
-def is_zero_again(text: bytes, seen: frozenset[bytes]) -> bool:
-    """Whether the text of an item is a zero with an exponent to come, where a zero has been seen."""
-    return _ZERO.match(text) is not None and canonical_value(b"0") in seen
+        return Doubt(np.union1d(texts.whole_items, texts.powers_of_zero), _NO_IDS, texts.having(0x22) < 2)
 
 
 def endings_of(seen: frozenset[bytes], text: bytes) -> list[bytes]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from schemac_runtime.distinct import is_zero_again
 from schemac_runtime.endings import endings, item_endings
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import Program
@@ -12,6 +12,7 @@ from schemac_runtime.registers import (
     Guard,
     Register,
     acted,
+    begun_value,
     calls_counted,
     canonical_value,
     character,
@@ -41,6 +42,12 @@ _ROOM = 8
 _TRIED = 50_000
 SPACES = b" \t\n\r"
 _DELIMITERS = b" \t\n\r,]"
+_COMMA = 0x2C
+_ENDS_LAST = b',]}"'
+_DIGITS = b"0123456789"
+#: A zero with an exponent, as far as it has been read, and how long one is at the most that is looked for.
+_ZERO = re.compile(rb"(?<![0-9.])0(?:\.0*)?[eE][+-]?[0-9]*\Z")
+_LONG = 64
 
 
 class Follower:
@@ -253,6 +260,37 @@ class Follower:
 
     def alive(self, place: Place) -> bool:
         """Whether every item and key that is being read can still become one that has not been seen."""
+        registers = place[2]
+        remembers = any(register.seen and self.guards[index].kind == "items" for index, register in chain(registers))
+        if remembers and _ZERO.search(self.text, max(len(self.text) - _LONG, 0)):
+            return self._alive_as_zero(place)
+        return self._alive(place)
+
+    def _alive_as_zero(self, place: Place) -> bool:
+        """The same where the text ends with a zero that has an exponent: whatever digits follow, it stays one."""
+        length = position = len(self.text)
+        reads = self.readable(place, position)
+        try:
+            if self.text[-1] not in _DIGITS and (digit := next((byte for byte in reads if byte in _DIGITS), None)):
+                self.text.append(digit)
+                after = self.settled(self._byte(place, digit, position), position + 1)
+                if len(after) != 1:
+                    return self._alive(place)  # no number after all
+                place, position = after[0], position + 1
+                reads = self.readable(place, position)
+            for byte in reads:
+                if byte not in _DIGITS:
+                    self.text[position:] = bytes((byte,))
+                    if any(map(self._alive, self.settled(self._byte(place, byte, position), position + 1))):
+                        return True
+            return False
+        finally:
+            del self.text[length:]
+
+    def _byte(self, place: Place, byte: int, position: int) -> Sequence[Place]:
+        return self.step((place,), byte, int(self.tables.byte_class[byte]), position)
+
+    def _alive(self, place: Place) -> bool:
         state, stack, registers = place
         tables = self.tables
         if registers is not None and registers[1].start >= 0:  # keys hold no guarded frames
@@ -272,8 +310,6 @@ class Follower:
                 here, below = below.ret, below.parent or below
             index, register, registers = registers
             if register.start >= 0 and register.seen and self.guards[index].distinct:
-                if not depth and is_zero_again(bytes(self.text[register.start :]).lstrip(SPACES), register.seen):
-                    return False
                 texts = min(many * tables.rest_of[here], MANY)
                 if texts <= _TEXTS * (len(register.seen) + 1):
                     new = self._new_value(state, index, register) if here == state and not depth else None
@@ -283,7 +319,7 @@ class Follower:
                 pass
             elif not self.guards[index].distinct or self.guards[index].kind != "members":
                 many = min(many * tables.whole_of[here], MANY)
-            elif depth + 1 < frames and self._leads_to_many(index, register):
+            elif depth + 1 < frames and self._leads_to_many(index, register, here, called=below is not stack):
                 many = MANY
             here, below = below.ret, below.parent or below
             depth += 1
@@ -294,25 +330,49 @@ class Follower:
         high = self.guards[index].high
         return high is not None and register.number + register.missing + _ROOM > high
 
-    def _leads_to_many(self, index: int, register: Register) -> bool:
+    def _leads_to_many(self, index: int, register: Register, state: int, *, called: bool) -> bool:
         """Whether an object may still get a member of which there are very many; only its ways to the end are few.
 
         Tables count what comes after a comma however many keys have come.
+
+        Args:
+            state: of the object's frame.
+            called: whether the text is in a frame that it called, and will be there only later.
         """
+        if register.start < 0:
+            return self._may_get_many(index, register.seen, state)
+        if called:  # characters of a key that may be any
+            return True
+        text = bytes(self.text[register.start :]).lstrip(SPACES)
+        known = endings(self.tables, state, opened=bool(text))
+        if not known.complete:
+            return True
+        for ending in known.texts:
+            key, after = canonical_value(text + ending), self._walked(state, ending)
+            if key not in register.seen and self._may_get_many(index, register.seen | {key}, after):
+                return True
+        return False
+
+    def _may_get_many(self, index: int, seen: frozenset[bytes], state: int) -> bool:
         tables = self.tables
-        for root in tables.behind_commas[index]:
+        for root in tables.commas_ahead(index, state):
             known = endings(tables, root, opened=False) if tables.rest_of[root] < MANY else None
             if known is None or not known.complete:
                 return True
             for key in known.texts:
-                if canonical_value(key) in register.seen:
+                if canonical_value(key) in seen:
                     continue
-                state = root
-                for byte in key + b":":
-                    state = max(tables.flat[state * tables.symbols + tables.class_of[byte]], 0)
-                if any(tables.whole_of[entry] >= MANY for entry, _, _ in tables.calls.get(state, ())):
+                after = self._walked(root, key + b":")
+                if any(tables.whole_of[entry] >= MANY for entry, _, _ in tables.calls.get(after, ())):
                     return True
         return False
+
+    def _walked(self, state: int, text: bytes) -> int:
+        """The state after some bytes within a frame; state 0 if they lead nowhere."""
+        tables = self.tables
+        for byte in text:
+            state = max(tables.flat[state * tables.symbols + tables.class_of[byte]], 0)
+        return state
 
     def _new_value(self, state: int, index: int, register: Register) -> bool | None:
         """Whether the key or item can become one that has not been seen; None where that takes a search."""
@@ -340,20 +400,30 @@ class Follower:
             if text and text[0] not in b"[{" and self.guards[before[0][0]].kind == "items":
                 return canonical_value(text) not in before[0][1].seen
         pending: list[tuple[Place, bytes]] = [(place, b"")]
+        met: set[tuple[object, ...]] = set()
         tried = 0
         try:
             while pending and tried < _TRIED:
                 here, text = pending.pop()
-                for byte in self.readable(here, length + len(text)):
+                readable = self.readable(here, length + len(text))
+                spaces = [byte for byte in readable if byte in SPACES]  # one is as good as another
+                # What is tried first comes last: it is what ends something, so that no search is lost in a string.
+                others = sorted((byte for byte in readable if byte not in spaces), key=_ENDS_LAST.find)
+                for byte in (*spaces[:1], *others):
                     self.text[length:] = text + bytes((byte,))
                     tried += 1
                     position = length + len(text)
-                    step = self.step((here,), byte, int(self.tables.byte_class[byte]), position)
-                    for after in self.settled(step, position + 1):
+                    for after in self.settled(self._byte(here, byte, position), position + 1):
                         if done(after):
                             return True
-                        if byte not in SPACES or after[:2] != here[:2]:
-                            pending.append((after, text + bytes((byte,))))
+                        if byte in SPACES and after[:2] == here[:2]:
+                            continue
+                        if byte == _COMMA and (value := begun_value(bytes(self.text[start:]))) is not None:
+                            counts = ((index, register._replace(start=0)) for index, register in chain(after[2]))
+                            if (met_here := (*after[:2], *counts, value)) in met:
+                                continue  # another spelling, or order, of what has been tried
+                            met.add(met_here)
+                        pending.append((after, text + bytes((byte,))))
         finally:
             del self.text[length:]
         return bool(pending)

@@ -177,6 +177,25 @@ class GuardTables:
                 found[self.guard_of[state]].add(int(self.next_state[state, symbol]))
         return [sorted(states) for states in found]
 
+    def commas_ahead(self, index: int, state: int) -> list[int]:
+        """Those of `behind_commas` that can be reached from a state of the guard's frame, ascending."""
+        found = self._commas_ahead.get(state)
+        if found is None:
+            reached = {state: None}
+            pending = [state]
+            for here in pending:  # grows while we walk it
+                after = {self.flat[here * self.symbols + symbol] for symbol in range(self.symbols)}
+                for target in sorted(after | {ret for _, _, ret in self.calls.get(here, ())}):
+                    if target >= 0 and target not in reached:
+                        reached[target] = None
+                        pending.append(target)
+            found = self._commas_ahead[state] = [root for root in self.behind_commas[index] if root in reached]
+        return found
+
+    @cached_property
+    def _commas_ahead(self) -> dict[int, list[int]]:
+        return {}
+
     @cached_property
     def forks(self) -> list[bool]:
         """[N]: states that do nothing but enter one of several frames, some of them objects or arrays with a guard.

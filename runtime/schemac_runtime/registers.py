@@ -254,6 +254,24 @@ def canonical_value(text: bytes) -> bytes:
     return b"".join(done[0])
 
 
+def begun_value(text: bytes) -> bytes | None:
+    """As `canonical_value`, for a JSON text that has got as far as a comma between items or members; None elsewhere."""
+    closing: list[bytes] = []
+    end = 0
+    for match in _SCALAR.finditer(text):
+        if b'"' in text[end : match.start()]:  # a string that has not ended
+            return None
+        piece, end = match[0], match.end()
+        if piece in (b"[", b"{"):
+            closing.append(b"]" if piece == b"[" else b"}")
+        elif piece in (b"]", b"}") and closing:
+            closing.pop()
+    if end != len(text) or text[-1:] != b"," or not closing:
+        return None
+    depth = b"%d:" % len(closing)
+    return depth + canonical_value(text + b"".join(reversed(closing)))
+
+
 def scalars(text: bytes, *, whole: bool = False) -> frozenset[bytes]:
     """The strings, keys, numbers and literals in the beginning of a JSON text, each as its `canonical_value`.
 

@@ -22,9 +22,9 @@ _WHOLE_KEY = re.compile(rb'[,{][ \t\n\r]*"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NEXT_ITEM = re.compile(rb',[ \t\n\r]*(?:"[^"]*"|[tfn]|[^ \t\n\r"].*[,\]}\s])', re.DOTALL)
 _BEFORE_END = re.compile(rb'([-+.0-9A-Za-z]*)[ \t\n\r,\]]')
 _SPACED_BEFORE_END = re.compile(rb'([ \t\n\r]+[-+.0-9A-Za-z]+)[ \t\n\r,\]]')
-_EXPONENT = re.compile(rb"[ \t\n\r]*[-+.0-9]*[eE]")
 _SPACES_BEFORE = re.compile(rb'[ \t\n\r]+(?=["0-9tfn-])')
 _ENDING_STRING = re.compile(rb'"[^,\]}]*[,\]}]')
+_POWER_OF_ZERO = re.compile(rb"(?:\A\s*-?[0.]*|[^0-9.]-?0(?:\.0*)?)[eE](?![A-Za-z])")
 _ESCAPED_END = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 _RECENT: list[TokenTexts] = []
 #: Texts whose numbers of tokens are remembered.
@@ -138,6 +138,7 @@ class TokenTexts:
         self.equal(b"")
         self.ending_a_string(b'"')
         _ = self.ending_a_number, self.escaped_ends, self.whole_items, self.next_items, self.spaces_before
+        _ = self.powers_of_zero
 
     @cached_property
     def whole_items(self) -> npt.NDArray[np.int64]:
@@ -191,6 +192,12 @@ class TokenTexts:
         return {text: tokens for text, tokens in self.before_end.items() if not text.strip(b"0123456789.eE+-")}
 
     @cached_property
+    def powers_of_zero(self) -> npt.NDArray[np.int64]:
+        """Tokens with the exponent of a number of which they hold nothing but zeros; ascending."""
+        found = np.flatnonzero((self.having(0x65) > 0) | (self.having(0x45) > 0))
+        return found[[_POWER_OF_ZERO.search(self.text[slice(*self.starts[t : t + 2])]) is not None for t in found]]
+
+    @cached_property
     def spaces_before(self) -> tuple[bytes, ...]:
         """The whitespace, none included, that tokens begin with before the beginning of a scalar."""
         found: dict[bytes, None] = {b"": None}
@@ -219,12 +226,6 @@ class TokenTexts:
         """Tokens that can end a string behind an escape."""
         found = np.flatnonzero((self.having(0x22) > 0) & (self.having(0x5C) > 0))
         return found[[_ESCAPED_END.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
-
-    @cached_property
-    def exponents(self) -> npt.NDArray[np.int64]:
-        """Tokens that can be the part of a number up to the letter of its exponent, and what follows."""
-        found = np.flatnonzero((self.having(0x65) > 0) | (self.having(0x45) > 0))
-        return found[[_EXPONENT.match(self.text, *self.starts[t : t + 2]) is not None for t in found.tolist()]]
 
     @cached_property
     def spaces(self) -> npt.NDArray[np.int64]:

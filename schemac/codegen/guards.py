@@ -70,25 +70,34 @@ def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
     """(rest, whole), int32 [N]: how many texts lead from each state to the end of the item or key that is being read,
     and how many to the end of the frame; `MANY` for more than that and for infinitely many.
 
-    An item ends at a "next" action or at the end of its array's frame, a key at a "key" action. Loops of whitespace
-    count once: they make no other item. Where distinct items or members can run out, those after the next one do not
-    count: fewer may be left than the automaton knows.
+    An item ends at a "next" action or at the end of its array's frame, a key at a "key" action. Whitespace makes no
+    other item: ways that differ in it count once. Where distinct items or members can run out, those after the next one
+    do not count: fewer may be left than the automaton knows. Nor do texts count that a guard forbids, or that may be
+    one value: see `_at_least`.
     """
     a = automaton
     source, symbol = np.nonzero(a.next_state >= 0)
     target = a.next_state[source, symbol].astype(np.int64)
-    loops = (source == target) & _space_symbols(a)[symbol]
+    spaces = _space_symbols(a)
+    loops = (source == target) & spaces[symbol]
     source, symbol, target = source[~loops], symbol[~loops], target[~loops]
-    weight = _byte_weights(a)[symbol]
+    weight = np.where(spaces, 0, _byte_weights(a))[symbol]
     action = np.full(a.next_state.shape, -1, dtype=np.int32)
     action[a.actions[:, 0], a.actions[:, 1]] = a.actions[:, 2]
     action = action[source, symbol]
     last = action == ACTIONS.index(NEXT)
     accepting = a.accepting.astype(np.int64)
+    first = accepting.copy()
+    np.add.at(first, source[last], weight[last])
+    first = _counts(a, source[~last], target[~last], weight[~last], first, {}, budget)
+    least = _at_least(a, first)
     dropped = np.zeros(len(source), dtype=np.bool_)
     while True:
         kept = ~dropped
-        whole = _counts(a, source[kept], target[kept], weight[kept], accepting, None, budget)
+        whole = _counts(a, source[kept], target[kept], weight[kept], accepting, least, budget)
+        for procedure, number in least.items():
+            mine = a.owner == procedure
+            whole[mine] = number if number < MANY else whole[mine]
         more = last & kept & np.isin(a.owner[source], _exhaustible(a, source, target, weight, last, whole, budget))
         if not more.any():
             break
@@ -99,6 +108,38 @@ def rest_counts(automaton: Automaton, budget: Budget) -> tuple[Int32, Int32]:
     np.add.at(start, source[ends], weight[ends])
     rest = _counts(a, source[~ends], target[~ends], weight[~ends], start, whole, budget)
     return rest.astype(np.int32), whole.astype(np.int32)
+
+
+def _at_least(a: Automaton, first: Int64) -> dict[int, int]:
+    """By guarded procedure, a number of values that its texts have at least, where the automaton's number of texts says
+    nothing about that: its loops are bounded, or members may be had in several orders. `MANY` if that is no matter.
+
+    Args:
+        first: int64 [N], the numbers of texts up to the first comma of guarded frames.
+    """
+    found: dict[int, int] = {}
+    caller = a.owner[call_sources(a)]
+    for procedure, guard in a.guards:
+        begun = int(first[a.entry[procedure]])
+        bounded = guard.high is not None
+        lengths = (guard.high or 0) - guard.low + 1
+        if guard.kind == "items":
+            if (bounded or guard.distinct) and (begun < MANY or guard.high == 0):
+                found[procedure] = max(begun if guard.low <= 1 else 1, 1)
+        elif guard.kind == "members":
+            if guard.distinct and (begun < MANY or (bounded and len(guard.required) >= (guard.high or 0))):
+                found[procedure] = 1
+        elif bounded and guard.kind == "repeats":
+            bodies = first[a.entry[a.call_procedure[caller == procedure]]]
+            if bodies.max(initial=0) < MANY:
+                found[procedure] = max(lengths, 1)
+        elif bounded and guard.kind == "characters":
+            weight = _byte_weights(a).copy()
+            weight[a.byte_class[_QUOTE]] = 0
+            choices = ((a.next_state[a.owner == procedure] >= 0) * weight).sum(axis=1)
+            if choices.max(initial=0) <= 1:
+                found[procedure] = max(lengths, 1)
+    return found
 
 
 def _exhaustible(
@@ -120,12 +161,20 @@ def _exhaustible(
 
 
 def _counts(
-    a: Automaton, source: Int64, target: Int64, weight: Int64, start: Int64, whole: Int64 | None, budget: Budget
+    a: Automaton,
+    source: Int64,
+    target: Int64,
+    weight: Int64,
+    start: Int64,
+    whole: Int64 | dict[int, int],
+    budget: Budget,
 ) -> Int64:
     """int64 [N]: ``start[s]`` plus, over all edges and calls of s, the number of texts from there on.
 
     Args:
-        whole: the numbers of texts of the callees, by their entries; None if they are to be found in the result.
+        weight: int64, by edge, how many bytes it stands for; 0 for whitespace, which adds nothing to the other ways.
+        whole: the numbers of texts of the callees, by their entries; or those of some procedures, the others' being
+            found in the result.
     """
     edges: list[list[tuple[int, int]]] = [[] for _ in range(a.states)]
     for s, t, w in zip(source.tolist(), target.tolist(), weight.tolist(), strict=True):
@@ -136,20 +185,23 @@ def _counts(
     successors: list[list[int]] = []
     for s, of in enumerate(edges):
         leads = dict.fromkeys([*(t for t, _ in of), *(r for _, r in calls[s])])
-        if whole is None:
+        if isinstance(whole, dict):
             leads.update(dict.fromkeys(entry for entry, _ in calls[s]))
         successors.append(list(leads))
     budget.check_time()
     _, groups = strong_components(successors)
     count = start.tolist()
-    inner = count if whole is None else whole.tolist()
+    inner = count if isinstance(whole, dict) else whole.tolist()
+    known = {int(a.entry[p]): n for p, n in whole.items()} if isinstance(whole, dict) else {}
     for group in groups:  # each after those that it leads to
         if len(group) > 1 or group[0] in successors[group[0]]:
             for s in group:
                 count[s] = MANY
             continue
         s = group[0]
-        total = count[s] + sum(w * count[t] for t, w in edges[s]) + sum(inner[e] * count[r] for e, r in calls[s])
+        total = count[s] + sum(w * count[t] for t, w in edges[s])
+        total += sum(known.get(e, inner[e]) * count[r] for e, r in calls[s])
+        total = max(total, *(count[t] for t, w in edges[s] if not w)) if any(not w for _, w in edges[s]) else total
         count[s] = min(total, MANY)
     return np.array(count, dtype=np.int64)
 
