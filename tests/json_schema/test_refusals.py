@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from typing import Any
 
@@ -38,6 +39,15 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"type": "string", "pattern": "(a"}, {}, SourceError, "#/pattern:1:1", None),
     ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
     ({"items": {"not": {"uniqueItems": True}}}, {}, UnsupportedError, "#/items/not", "uniqueItems"),
+    *(
+        ({"type": "array", "uniqueItems": True, "items": it, "minItems": 6}, options, UnsupportedError, "#", "uniqueItems")
+        for options in ({}, {"key_order": "any"})
+        for it in (
+            {"type": "object", "additionalProperties": False},
+            {"type": "array", "items": {"type": "boolean"}, "maxItems": 1},
+            {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        )
+    ),
     (
         {"oneOf": [{"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}}, {"minItems": 3}]},
         {},
@@ -71,6 +81,24 @@ def test_refused(
         assert caught.value.place == place
     if construct is not None:
         assert caught.value.construct == construct
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {},
+        {"type": ["string", "null"]},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False},
+        {"type": "object", "properties": {"a": {"type": "boolean"}}},
+        {"type": "array", "items": {"type": "boolean"}},
+        {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "number"}}}, "maxItems": 1},
+        {"anyOf": [{"type": "boolean"}, {"type": "object", "required": ["x"]}]},
+    ],
+)
+def test_distinct_items_that_never_run_out_are_compiled(items: Any) -> None:
+    for key_order in ("schema", "any"):
+        schema = {"type": "array", "uniqueItems": True, "items": items, "minItems": 6}
+        assert schemac.compile(json.dumps(schema), key_order=key_order).automaton.guards
 
 
 def test_what_asserts_nothing_is_said() -> None:

@@ -222,10 +222,10 @@ class _ItemResiduals:
             values = self._listed(value)
             if values is None:
                 raise UnsupportedError(
-                    "that all items differ can be tracked only where finitely many values are possible",
+                    "the items could run out before minItems, or are to differ in one alternative of several only",
                     place=self._place,
                     construct="uniqueItems",
-                    hint="give the items an enum, set maxItems to 1, or check uniqueness afterwards",
+                    hint="give the items an enum or more freedom, lower minItems, or check uniqueness afterwards",
                 )
             if not used:
                 self._reserve_subsets(len(values), left)
@@ -348,13 +348,17 @@ class ArrayFrame:
                 break
             seen[residual] = None
             alternatives = self._residuals.item(residual)
-            endless = [left for value, left in alternatives if self._types.listed(value) is None]
+            endless = [left for value, left in alternatives if self._is_endless(value, low)]
             if endless:
                 residual = endless[0]
                 continue
             uniform = len(alternatives) == 1 and alternatives[0][1] == residual
             return uniform and len(seen) == 1 and len(self._types.listed(alternatives[0][0]) or ()) >= low
         return True
+
+    def _is_endless(self, value: int, low: int) -> bool:
+        """Whether there are always new values; where one item is enough, whether there are many or any."""
+        return self._types.listed(value) is None and (low < 2 or self._types.is_endless(value))
 
     def _build(self, formula: int, depth: int) -> int:
         """The residual of a split formula. Recursion is bounded by `MAX_NESTING`."""

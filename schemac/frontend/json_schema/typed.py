@@ -6,7 +6,7 @@ assertions of that type only; the frames (`arrays`, `objects`) read those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -249,6 +249,44 @@ class Types:
         if formula not in self._listed:
             self._listed[formula] = self._list(self.signature(formula))
         return self._listed[formula]
+
+    def is_endless(self, formula: int) -> bool:
+        """Whether it is plain to see that infinitely many values satisfy a formula, some of which exist."""
+        pending = [formula]
+        for here in pending:  # grows while we walk it, and holds nothing twice
+            signature = self.signature(here)
+            if signature.numbers.values(_MANY) is None or not signature.strings.is_finite:
+                return True
+            inner = [*self._endless_inside(signature.arrays), *self._endless_inside(signature.objects)]
+            if None in inner:
+                return True
+            pending += [value for value in dict.fromkeys(inner) if value is not None and value not in pending]
+        return False
+
+    def _endless_inside(self, formula: int) -> Iterator[int | None]:
+        """Values within arrays or objects that may be of any number; None if the arrays or objects themselves are."""
+        node = self.formulas.nodes[formula]
+        for alternative in node[1] if node[0] == "or" else (formula,):
+            whole = self.formulas.nodes[alternative]
+            parts = [self.formulas.nodes[part] for part in whole[1]] if whole[0] == "and" else [whole]
+            if alternative == TRUE:
+                yield None
+            if any(part[0] not in ("lit", "dual") for part in parts):
+                continue
+            atoms = [part[2] for part in parts if part[0] == "lit"]
+            duals = [part[2] for part in parts if part[0] == "dual"]
+            names = {atom[0] for atom in atoms}
+            most = [atom[1] for atom in atoms if atom[0].startswith("max_")]
+            most += [atom[1] - 1 for atom in duals if atom[0].startswith("min_")]
+            if 0 in most:
+                continue
+            inside = [atom for atom in atoms if atom[0] in ("item", "items", "property", "keys")]
+            yield from (atom[-1] for atom in inside if atom[0] != "keys" and not self.is_empty(atom[-1]))
+            is_array = any(part[1] == ARRAY for part in parts)
+            if not any(self.is_empty(atom[-1]) for atom in inside if atom[0] in ("items", "keys")) and not (
+                is_array and (most or "unique" in names)
+            ):
+                yield None
 
     def is_single(self, formula: int) -> bool:
         """Whether exactly one scalar satisfies a canonical formula, so that two such formulas exclude each other."""
