@@ -40,8 +40,8 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SchemacError], str | None, str | N
     ({"type": "string", "pattern": "(a)\\1"}, {}, UnsupportedError, "#/pattern:1:4", None),
     ({"items": {"not": {"uniqueItems": True}}}, {}, UnsupportedError, "#/items/not", "uniqueItems"),
     *(
-        ({"type": "array", "uniqueItems": True, "items": it, "minItems": 6}, options, UnsupportedError, "#", "uniqueItems")
-        for options in ({}, {"key_order": "any"})
+        ({"type": "array", "uniqueItems": True, "items": it, "minItems": 6}, more, UnsupportedError, "#", "uniqueItems")
+        for more in ({}, {"key_order": "any"})
         for it in (
             {"type": "object", "additionalProperties": False},
             {"type": "array", "items": {"type": "boolean"}, "maxItems": 1},
