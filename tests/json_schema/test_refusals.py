@@ -93,6 +93,8 @@ def test_refused(
         {"type": "array", "items": {"type": "boolean"}},
         {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "number"}}}, "maxItems": 1},
         {"anyOf": [{"type": "boolean"}, {"type": "object", "required": ["x"]}]},
+        {"type": "array", "items": {"type": "boolean"}, "maxItems": 2},
+        {"type": "object", "properties": {name: {"const": 1} for name in "abc"}, "additionalProperties": False},
     ],
 )
 def test_distinct_items_that_never_run_out_are_compiled(items: Any) -> None:

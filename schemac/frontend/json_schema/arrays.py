@@ -338,7 +338,7 @@ class ArrayFrame:
         self.guard = Guard("items", low, high, unique)
 
     def _never_out_of_values(self, start: int, low: int) -> bool:
-        """Whether an array of distinct items can always grow to `low` items: each may have infinitely many values, or
+        """Whether an array of distinct items can always grow to `low` items: each may have so many values at least, or
         all the same ones, and enough of them.
         """
         seen: dict[int, None] = {}
@@ -348,7 +348,7 @@ class ArrayFrame:
                 break
             seen[residual] = None
             alternatives = self._residuals.item(residual)
-            endless = [left for value, left in alternatives if self._is_endless(value, low)]
+            endless = [left for value, left in alternatives if self._is_enough(value, low)]
             if endless:
                 residual = endless[0]
                 continue
@@ -356,9 +356,9 @@ class ArrayFrame:
             return uniform and len(seen) == 1 and len(self._types.listed(alternatives[0][0]) or ()) >= low
         return True
 
-    def _is_endless(self, value: int, low: int) -> bool:
-        """Whether there are always new values; where one item is enough, whether there are many or any."""
-        return self._types.listed(value) is None and (low < 2 or self._types.is_endless(value))
+    def _is_enough(self, value: int, low: int) -> bool:
+        """Whether there are so many values, or maybe arrays and objects where one is enough."""
+        return self._types.listed(value) is None and (low < 2 or self._types.at_least(value, low) >= low)
 
     def _build(self, formula: int, depth: int) -> int:
         """The residual of a split formula. Recursion is bounded by `MAX_NESTING`."""

@@ -6,7 +6,7 @@ assertions of that type only; the frames (`arrays`, `objects`) read those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -27,6 +27,7 @@ from schemac.frontend.json_schema.formula import (
     TRUE,
     TRUE_VALUE,
     Atom,
+    FormulaNode,
     Formulas,
 )
 from schemac.frontend.json_schema.numbers import NumberSet
@@ -36,6 +37,8 @@ from schemac.ir.dfa import Dfa
 
 #: More values than this are not listed one by one.
 _MANY = 1_000
+#: So deep are arrays and objects looked into to count values.
+_LOOKED_INTO = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,7 @@ class Types:
         self._signatures: dict[int, Signature] = {}
         self._first: dict[Signature, int] = {}
         self._empty: set[Signature] = set()
+        self._counted: dict[tuple[int, int, int], int] = {}
         self._listed: dict[int, list[int] | None] = {}
         self.string_algebra = StringAlgebra(formulas, budget)
         self.clashes = Clashes(formulas, self._has_scalars)
@@ -250,43 +254,83 @@ class Types:
             self._listed[formula] = self._list(self.signature(formula))
         return self._listed[formula]
 
-    def is_endless(self, formula: int) -> bool:
-        """Whether it is plain to see that infinitely many values satisfy a formula, some of which exist."""
-        pending = [formula]
-        for here in pending:  # grows while we walk it, and holds nothing twice
-            signature = self.signature(here)
-            if signature.numbers.values(_MANY) is None or not signature.strings.is_finite:
-                return True
-            inner = [*self._endless_inside(signature.arrays), *self._endless_inside(signature.objects)]
-            if None in inner:
-                return True
-            pending += [value for value in dict.fromkeys(inner) if value is not None and value not in pending]
-        return False
+    def at_least(self, formula: int, enough: int, depth: int = 0) -> int:
+        """How many values satisfy a formula, plainly so many at least; `enough` for that many or more.
 
-    def _endless_inside(self, formula: int) -> Iterator[int | None]:
-        """Values within arrays or objects that may be of any number; None if the arrays or objects themselves are."""
-        node = self.formulas.nodes[formula]
-        for alternative in node[1] if node[0] == "or" else (formula,):
-            whole = self.formulas.nodes[alternative]
-            parts = [self.formulas.nodes[part] for part in whole[1]] if whole[0] == "and" else [whole]
+        Arrays and objects are looked into up to `_LOOKED_INTO` deep.
+        """
+        key = formula, enough, depth
+        found = self._counted.get(key)
+        if found is None:
+            found = self._counted[key] = self._at_least(formula, enough, depth)
+        return found
+
+    def _at_least(self, formula: int, enough: int, depth: int) -> int:
+        signature = self.signature(formula)
+        numbers_ = signature.numbers.values(_MANY)
+        if numbers_ is None or not signature.strings.is_finite:
+            return enough
+        found = signature.constants.bit_count() + len(numbers_)
+        found += 0 if signature.strings.is_empty else len(signature.strings.base.words(enough))
+        if depth < _LOOKED_INTO:
+            found += self._structures(signature.arrays, enough, depth) if found < enough else 0
+            found += self._structures(signature.objects, enough, depth) if found < enough else 0
+        return min(found, enough)
+
+    def _structures(self, formula: int, enough: int, depth: int) -> int:
+        """The same of a formula about arrays, or about objects; of alternatives only the largest counts."""
+        nodes = self.formulas.nodes
+        best = 0
+        for alternative in nodes[formula][1] if nodes[formula][0] == "or" else (formula,):
+            parts = [nodes[part] for part in nodes[alternative][1]] if nodes[alternative][0] == "and" else None
+            parts = [nodes[alternative]] if parts is None else parts
             if alternative == TRUE:
-                yield None
-            if any(part[0] not in ("lit", "dual") for part in parts):
-                continue
-            atoms = [part[2] for part in parts if part[0] == "lit"]
-            duals = [part[2] for part in parts if part[0] == "dual"]
-            names = {atom[0] for atom in atoms}
-            most = [atom[1] for atom in atoms if atom[0].startswith("max_")]
-            most += [atom[1] - 1 for atom in duals if atom[0].startswith("min_")]
-            if 0 in most:
-                continue
-            inside = [atom for atom in atoms if atom[0] in ("item", "items", "property", "keys")]
-            yield from (atom[-1] for atom in inside if atom[0] != "keys" and not self.is_empty(atom[-1]))
-            is_array = any(part[1] == ARRAY for part in parts)
-            if not any(self.is_empty(atom[-1]) for atom in inside if atom[0] in ("items", "keys")) and not (
-                is_array and (most or "unique" in names)
-            ):
-                yield None
+                return enough
+            if all(part[0] in ("lit", "dual") for part in parts):
+                count = self._arrays if parts[0][1] == ARRAY else self._objects
+                best = max(best, count(parts, enough, depth + 1))
+        return best
+
+    def _arrays(self, parts: Sequence[FormulaNode], enough: int, depth: int) -> int:
+        each, most, least, distinct = enough, enough, 0, False
+        for kind, _, atom in parts:
+            if atom[0] == "items" and atom[1] == 0 and kind == "lit":
+                each = min(each, self.at_least(atom[2], enough, depth))
+            elif atom[0] in ("min_items", "max_items"):
+                if (atom[0] == "max_items") == (kind == "lit"):
+                    most = min(most, atom[1] - (kind == "dual"))
+                else:
+                    least = max(least, atom[1] + (kind == "dual"))
+            elif atom == ("unique",) and kind == "lit":
+                distinct = True
+            else:  # no simple array
+                return 0
+        found, ways = 0, 1
+        for length in range(most + 1):
+            found += ways if length >= least else 0
+            ways = min(ways * max(each - length * distinct, 0), enough)
+            if found >= enough or not ways:
+                break
+        return min(found, enough)
+
+    def _objects(self, parts: Sequence[FormulaNode], enough: int, depth: int) -> int:
+        values: dict[str, int] = {}
+        required: set[str] = set()
+        is_open = True
+        for kind, _, atom in parts:
+            if atom[0] == "property":
+                value = atom[2] if kind == "lit" else self.formulas.negation(atom[2])
+                values[atom[1]] = min(values.get(atom[1], enough), self.at_least(value, enough, depth))
+                if kind == "dual":
+                    required.add(atom[1])
+            elif atom[0] == "keys" and kind == "lit":
+                is_open = is_open and not self.is_empty(atom[2])
+            else:  # counts of members, or alternatives
+                return 0
+        found = 1
+        for name, count in values.items():
+            found = min(found * (count + (name not in required)), enough)
+        return enough if is_open and found else found
 
     def is_single(self, formula: int) -> bool:
         """Whether exactly one scalar satisfies a canonical formula, so that two such formulas exclude each other."""
