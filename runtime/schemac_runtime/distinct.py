@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.endings import item_tokens, key_tokens, tokens_of_key
-from schemac_runtime.guards import GuardTables
-from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register, canonical_value, scalars
+from schemac_runtime.guards import MANY, GuardTables
+from schemac_runtime.registers import ACTIONS, NEXT, Guard, Register, canonical_value, is_full, scalars
 
 Bool = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.int64]
-_MANY = (1 << 31) - 1
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _NOTHING: frozenset[bytes] = frozenset()
 #: Bytes of whitespace between a comma and a key, at the most.
@@ -57,7 +57,6 @@ class Distinct:
         self.texts = tables.texts
         self.guards: list[Guard] = [guard for _, guard in tables.guards]
         self._fewest = _fewest(tables)
-        self._scalars: dict[bytes, frozenset[bytes]] = {}
         if any(guard.kind == "members" for guard in self.guards):
             self.texts.prepare_keys()
         if any(guard.kind == "items" and guard.distinct for guard in self.guards):
@@ -146,29 +145,10 @@ class Distinct:
         """The same of an array."""
         if whole or self.exhausted(index, register):
             return number, register.seen, text
-        again = self._becoming(register.seen, text)
+        again = becoming(register.seen, text)
         if not again:
             return number if number == far else (number,)
         return number, again, text
-
-    def _becoming(self, seen: frozenset[bytes], text: bytes) -> frozenset[bytes]:
-        """Those of the items that have been seen which the text of an item may still become; maybe more."""
-        if not text or not seen:
-            return seen
-        if text[0] in _NUMBERS:
-            return frozenset(item for item in seen if item[0] in _NUMBERS)
-        if text[0] in _NESTED:
-            here = scalars(text)
-            return frozenset(item for item in seen if item[0] == text[0] and here <= self._scalars_of(item))
-        if b"\\" in text:
-            return frozenset(item for item in seen if item[:1] == b'"')
-        return frozenset(item for item in seen if item.startswith(text) or (text[:1] == b'"' and b"\\" in item))
-
-    def _scalars_of(self, item: bytes) -> frozenset[bytes]:
-        found = self._scalars.get(item)
-        if found is None:
-            found = self._scalars[item] = scalars(item, whole=True)
-        return found
 
     def items(self, register: Register, state: int, text: bytes, *, in_string: bool) -> Doubt:
         """The tokens that seen items put in doubt.
@@ -187,7 +167,7 @@ class Distinct:
             gone = [ending for ending in fitting.of if canonical_value(text + ending) in seen]
             return Doubt(_NO_IDS, fitting.gone(gone))
         if text[:1] == b'"':
-            again = endings_of(self._becoming(seen, text), text)
+            again = endings_of(becoming(seen, text), text)
             if b"\\" in text or any(b"\\" in item for item in seen):
                 return Doubt(np.flatnonzero(texts.having(0x22)), _NO_IDS, texts.having(0x22) == 0)
             ids = [token for item in again for token in texts.ending_a_string(item)]
@@ -204,21 +184,35 @@ class Distinct:
         return Doubt(np.union1d(texts.whole_items, texts.powers_of_zero), _NO_IDS, texts.having(0x22) < 2)
 
 
+def becoming(seen: frozenset[bytes], text: bytes) -> frozenset[bytes]:
+    """Those of the items that have been seen which the text of an item may still become; maybe more."""
+    if not text or not seen:
+        return seen
+    if text[0] in _NUMBERS:
+        return frozenset(item for item in seen if item[0] in _NUMBERS)
+    if text[0] in _NESTED:
+        here = scalars(text)
+        return frozenset(item for item in seen if item[0] == text[0] and here <= _scalars_of(item))
+    if b"\\" in text:
+        return frozenset(item for item in seen if item[:1] == b'"')
+    return frozenset(item for item in seen if item.startswith(text) or (text[:1] == b'"' and b"\\" in item))
+
+
+@lru_cache(maxsize=4_096)
+def _scalars_of(item: bytes) -> frozenset[bytes]:
+    return scalars(item, whole=True)
+
+
 def endings_of(seen: frozenset[bytes], text: bytes) -> list[bytes]:
     """The endings of a text that would make it one of the seen ones."""
     return [item[len(text) :] for item in seen if item.startswith(text)] if text else list(seen)
 
 
-def is_full(guard: Guard, register: Register) -> bool:
-    """Whether only required keys may come."""
-    return guard.high is not None and register.number + register.missing >= guard.high
-
-
 def _fewest(t: GuardTables) -> tuple[int, ...]:
     """By guard, a number of keys or items that always leaves a new one to be had; where so many have been seen, there
-    may be none. `_MANY` if there always is one.
+    may be none. `MANY` if there always is one.
     """
-    fewest = {procedure: _MANY if guard.distinct else 0 for procedure, guard in t.guards}
+    fewest = {procedure: MANY if guard.distinct else 0 for procedure, guard in t.guards}
     keyed = {procedure for procedure, guard in t.guards if guard.kind == "members"}
     quote = int(t.byte_class[0x22])
     for state, symbol, action in t.actions.tolist():
@@ -232,6 +226,6 @@ def _fewest(t: GuardTables) -> tuple[int, ...]:
             begin = t.flat[begin * t.symbols + quote]
             most = 0 if begin < 0 else t.rest_of[begin]
         else:  # an item may be spelled in several ways, and end in several
-            most = _MANY if t.rest_of[begin] >= _MANY else 0
+            most = MANY if t.rest_of[begin] >= MANY else 0
         fewest[procedure] = min(fewest[procedure], most)
     return tuple(fewest[procedure] for procedure, _ in t.guards)

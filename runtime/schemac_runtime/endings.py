@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.guards import GuardTables
-from schemac_runtime.registers import KEY, NEXT
+from schemac_runtime.registers import KEY, NEXT, SPACES
 
 Ids = npt.NDArray[np.int64]
 #: So many endings of a state are looked for, over so many states.
 _MOST_ENDINGS, _MOST_STATES = 1_000, 20_000
 _QUOTE, _BACKSLASH, _CLOSING = 0x22, 0x5C, 0x5D
 _NESTED = b"[{"
-_SPACES = b" \t\n\r"
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -127,7 +126,7 @@ def _key_tokens(tables: GuardTables, state: int, opened: bool) -> KeyTokens | No
     known = endings(tables, state, opened=opened)
     if not known.complete or any(_BACKSLASH in text for text in known.texts):
         return None
-    whole = (text if opened else text.lstrip(_SPACES) for text in known.texts)
+    whole = (text if opened else text.lstrip(SPACES) for text in known.texts)
     return _fitting({text: tokens_of_key(tables, text, opened=opened) for text in dict.fromkeys(whole)})
 
 
@@ -196,7 +195,7 @@ def _search_items(tables: GuardTables, state: int, phase: str) -> Endings:
                 complete = False
             elif tables.acts.get(key) == NEXT or (tables.special[target] and byte == _CLOSING):
                 texts[text] = None
-            elif byte not in _SPACES:
+            elif byte not in SPACES:
                 pending.append((target, _IN_STRING if byte == _QUOTE else _IN_WORD, text + bytes((byte,))))
             elif target != here and at == _BEFORE:  # whitespace: before an item it may have to be there
                 pending.append((target, at, text))
@@ -216,7 +215,10 @@ def item_tokens(tables: GuardTables, state: int, text: bytes) -> KeyTokens | Non
 
 
 def _item_tokens(tables: GuardTables, state: int, text: bytes) -> KeyTokens | None:
-    if tables.rest_of[state] > _MOST_ENDINGS or (known := item_endings(tables, state, text)).complete is False:
+    if tables.rest_of[state] > _MOST_ENDINGS:
+        return None
+    known = item_endings(tables, state, text)
+    if not known.complete:
         return None
     texts = tables.texts
     before = (b"",) if text else texts.spaces_before

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from schemac_runtime.endings import endings, item_endings
-from schemac_runtime.guards import GuardTables
+from schemac_runtime.guards import MANY, GuardTables
 from schemac_runtime.program import Program
 from schemac_runtime.registers import (
+    SPACES,
     Guard,
     Register,
     acted,
@@ -17,6 +18,7 @@ from schemac_runtime.registers import (
     canonical_value,
     character,
     has_room,
+    is_full,
     may_close,
     opened,
 )
@@ -28,8 +30,6 @@ Registers = tuple[int, Register, "Registers"] | None
 #: values.
 Place = tuple[int, Stack, Registers]
 Places = tuple[Place, ...]
-#: A state from which more texts than this lead on, or endlessly many, needs no look at what has been seen.
-MANY = (1 << 31) - 1
 #: What places have in common that differ in one count.
 _Group = tuple[int, Stack, tuple[object, ...]]
 #: More places than this after a byte are merged where that is the same.
@@ -40,7 +40,6 @@ _TEXTS = 16
 _ROOM = 8
 #: Bytes tried in search of one text that a guard lets through; past them there is taken to be one.
 _TRIED = 50_000
-SPACES = b" \t\n\r"
 _DELIMITERS = b" \t\n\r,]"
 _COMMA = 0x2C
 _ENDS_LAST = b',]}"'
@@ -80,6 +79,10 @@ class Follower:
         other = Follower(self.program, self.tables, self.pool)
         other.text = bytearray(self.text)
         return other
+
+    def text_of(self, register: Register) -> bytes:
+        """The text of the item or key that is being read, without whitespace before it."""
+        return bytes(self.text[register.start :]).lstrip(SPACES)
 
     def read(self, places: Places, piece: bytes, symbols: Sequence[int], position: int) -> Places:
         """The places after some bytes of the text, which `position` bytes come before."""
@@ -295,10 +298,9 @@ class Follower:
         tables = self.tables
         if registers is not None and registers[1].start >= 0:  # keys hold no guarded frames
             guard, register = self.guards[registers[0]], registers[1]
-            if guard.kind == "members" and guard.high is not None and register.number + register.missing >= guard.high:
-                text = bytes(self.text[register.start :]).lstrip(SPACES)
-                if not has_room(guard, register, text):
-                    return False
+            full = guard.kind == "members" and is_full(guard, register)
+            if full and not has_room(guard, register, self.text_of(register)):
+                return False
         many = 1
         here, below = state, stack
         depth = 0
@@ -343,7 +345,7 @@ class Follower:
             return self._may_get_many(index, register.seen, state)
         if called:  # characters of a key that may be any
             return True
-        text = bytes(self.text[register.start :]).lstrip(SPACES)
+        text = self.text_of(register)
         known = endings(self.tables, state, opened=bool(text))
         if not known.complete:
             return True
@@ -376,7 +378,7 @@ class Follower:
 
     def _new_value(self, state: int, index: int, register: Register) -> bool | None:
         """Whether the key or item can become one that has not been seen; None where that takes a search."""
-        text = bytes(self.text[register.start :]).lstrip(SPACES)
+        text = self.text_of(register)
         if self.guards[index].kind == "members":
             known = endings(self.tables, state, opened=bool(text))
         else:

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from schemac_runtime.distinct import Doubt
 from schemac_runtime.errors import MatcherError
-from schemac_runtime.follower import MANY, SPACES, Follower, Place, Places, chain
+from schemac_runtime.follower import Follower, Place, Places, chain
+from schemac_runtime.guards import MANY
 from schemac_runtime.masks import apply_operation, or_mask, unpack
 from schemac_runtime.matcher import ENDED, Configurations, Matcher
 from schemac_runtime.needs import Needs, after_tokens
@@ -220,7 +221,7 @@ class GuardedMatcher(RepeatingMatcher):
 
     def _text_of(self, register: Register) -> bytes | None:
         """The text of the item or key that is being read, without whitespace before it."""
-        return bytes(self._follower.text[register.start :]).lstrip(SPACES) if register.start >= 0 else None
+        return self._follower.text_of(register) if register.start >= 0 else None
 
     def _find_entering(self, out: Int32) -> Operation | None:
         """The same where only tokens that enter a guarded frame could break a guard."""
@@ -280,30 +281,10 @@ class GuardedMatcher(RepeatingMatcher):
 
     def _refused(self, tokens: Sequence[int]) -> set[int]:
         """Those of some tokens that cannot be read here; what several of them begin with is read once."""
-        tables, length = self._follower.tables, len(self._follower.text)
-        pieces = sorted((tables.piece(token)[0], token) for token in tokens)
-        refused: set[int] = set()
-        trail: list[Sequence[Place]] = [self._places]  # after each byte of the piece before
-        before = b""
-        for piece, token in pieces:
-            if not piece:
-                if self._after_token(self._places, token) is None:
-                    refused.add(token)
-                continue
-            shared = 0
-            while shared < len(before) and shared < len(piece) and before[shared] == piece[shared]:
-                shared += 1
-            del trail[shared + 1 :]
-            self._follower.text[length:] = piece
-            for position in range(len(trail) - 1, len(piece)):
-                symbol = int(tables.byte_class[piece[position]])
-                places = trail[-1]
-                trail.append(self._follower.step(places, piece[position], symbol, length + position) if places else ())
-            before = piece
-            if not trail[-1] or not self._follower.rested(trail[-1], length + len(piece)):
-                refused.add(token)
-        del self._follower.text[length:]
-        return refused
+        special = {token for token in tokens if token in self._follower.tables.label_symbol}
+        refused = {token for token in special if self._after_token(self._places, token) is None}
+        others = [token for token in tokens if token not in special]
+        return refused | (set(others) - {token for token, _ in after_tokens(self._follower, self._places, others)})
 
     def _alike(self, tokens: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Tokens with those that fare alike: one class of tokens, as long in characters, within one string."""
@@ -356,9 +337,7 @@ class GuardedMatcher(RepeatingMatcher):
             return self._with_unmet(place, unmet, doubtful, certain)
         return doubtful, certain
 
-    def _repeating(
-        self, index: int, register: Register, state: int, text: bytes, *, in_string: bool
-    ) -> Doubt:
+    def _repeating(self, index: int, register: Register, state: int, text: bytes, *, in_string: bool) -> Doubt:
         distinct = self._suspects.distinct
         if self._follower.guards[index].kind == "members":
             return distinct.keys(index, register, state, text)

@@ -24,6 +24,8 @@ _SHARED = (
     *("rest", "whole", "needed", "in_string"),
 )
 _EDGES = ("edge_start", "edge_symbol", "edge_target")
+#: What `rest` and `whole` say of more texts than can be counted, and of endlessly many.
+MANY = (1 << 31) - 1
 OWN = ("unit", "again", "key_cost", "token_start", "token_bytes", "label_token")
 
 

@@ -24,10 +24,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from schemac_runtime.follower import SPACES, Follower, Place, Places, Registers
+from schemac_runtime.distinct import becoming, endings_of
+from schemac_runtime.follower import Follower, Place, Places, Registers
 from schemac_runtime.guards import GuardTables
 from schemac_runtime.program import UNREACHABLE, Program
-from schemac_runtime.registers import ACTIONS, KEY, NEXT, Guard, Register
+from schemac_runtime.registers import ACTIONS, KEY, NEXT, SPACES, Register
 from schemac_runtime.stacks import SEVERAL, Stack
 
 Int64 = npt.NDArray[np.int64]
@@ -35,7 +36,6 @@ Int64 = npt.NDArray[np.int64]
 _TRIED = 4_000
 #: A frame of a place that has a register: (index of its guard, register, its state, the stack below it).
 _Level = tuple[int, Register, int, Stack]
-_NUMBERS = b"-0123456789"
 
 
 class Ways:
@@ -100,6 +100,7 @@ class Ways:
 
 
 _WAYS: WeakKeyDictionary[GuardTables, Ways] = WeakKeyDictionary()
+
 
 class Needs:
     """The needs of the places of one text.
@@ -170,7 +171,7 @@ class Needs:
         state, stack, _ = place
         index, register, _, below = levels[0]
         t = self._tables
-        text = self._text(register)
+        text = self._follower.text_of(register)
         outer = self._credit(levels[1:]) + t.added_at_start[index]
         best = UNREACHABLE * 2
         for key, cost in t.key_costs[index].items():
@@ -193,7 +194,7 @@ class Needs:
         if not register.missing:
             return found
         comma = b"," if register.start < 0 else b""
-        text = b"" if comma else self._text(register)
+        text = b"" if comma else self._follower.text_of(register)
         for key in self._tables.key_costs[index]:
             if key not in register.seen and key.startswith(text):
                 found.append(self._tables.texts.first(comma + key[len(text) :] + b":"))
@@ -206,9 +207,6 @@ class Needs:
             if state < 0:
                 return -1
         return state
-
-    def _text(self, register: Register) -> bytes:
-        return bytes(self._follower.text[register.start :]).lstrip(SPACES)
 
     # -- what has been seen --------------------------------------------------------------------------------------
 
@@ -234,7 +232,8 @@ class Needs:
             guard = self._follower.guards[index]
             if register.start < 0 or not register.seen or not guard.distinct:
                 continue
-            if may_repeat(guard, register, self._text(register)):
+            text = self._follower.text_of(register)
+            if endings_of(register.seen, text) if guard.kind == "members" else becoming(register.seen, text):
                 found = depth
         return found
 
@@ -383,23 +382,6 @@ class Needs:
         while guard_of[state] < 0 and stack.parent is not None:
             state, stack = stack.ret, stack.parent
         return in_key[state]
-
-
-def may_repeat(guard: Guard, register: Register, text: bytes) -> bool:
-    """Whether the text of an item or key so far may become one that has been seen; True where that is hard to tell."""
-    if not text:
-        return True
-    seen = register.seen
-    if guard.kind == "members":
-        return any(key.startswith(text) for key in seen)
-    kind = text[:1]
-    if kind == b'"':
-        if b"\\" in text:
-            return any(value[:1] == kind for value in seen)
-        return any(value.startswith(text) for value in seen)
-    if kind in _NUMBERS:
-        return any(value[:1] in _NUMBERS for value in seen)
-    return any(value[:1] == kind for value in seen)
 
 
 def _skip(registers: Registers, count: int) -> Registers:

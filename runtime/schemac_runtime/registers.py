@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 NEXT, KEY = ACTIONS = ("next", "key")
+#: Whitespace of JSON (RFC 8259, section 2).
+SPACES = b" \t\n\r"
 KINDS = ("characters", "items", "members", "repeats")
 
 
@@ -210,12 +212,17 @@ def _remembered(
     return None if value in register.seen else register.seen | {value}
 
 
+def is_full(guard: Guard, register: Register) -> bool:
+    """Whether only required keys may come."""
+    return guard.high is not None and register.number + register.missing >= guard.high
+
+
 def has_room(guard: Guard, register: Register, text: bytes) -> bool:
     """Whether the text of a key so far, b"" before its quotation mark, leaves room for the required keys to come.
 
     Declared keys have one spelling, so that the text of a required key is its canonical one.
     """
-    if guard.high is None or register.number + register.missing < guard.high or not text:
+    if not text or not is_full(guard, register):
         return True
     return any(key.startswith(text) for key in guard.required - register.seen)
 

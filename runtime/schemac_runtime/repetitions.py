@@ -67,13 +67,13 @@ def repetitions(tables: GuardTables) -> dict[int, Repetition]:
         first, last = sets.first[bodies].any(axis=0), sets.last[bodies].any(axis=0)
         follow, inner = sets.follow[procedure], sets.inner[bodies].any(axis=0)
         begins, ends, goes_on = (sets.of_bytes(which)[data] for which in (first, last, follow))
-        later = _counted(start, _pairs(ends, begins, start))
+        later = tables.texts.counted(_pairs(ends, begins, start))
         at_start = np.zeros(len(start) - 1, dtype=np.bool_)
         some = np.flatnonzero(np.diff(start))
         at_start[some] = begins[start[:-1][some]]
         at_start |= first[alone] & (alone >= 0)
-        leaving = (_counted(start, goes_on) > 0) | (follow[alone] & (alone >= 0))
-        passing = _counted(start, _pairs(ends, goes_on, start)) > 0
+        leaving = (tables.texts.counted(goes_on) > 0) | (follow[alone] & (alone >= 0))
+        passing = tables.texts.counted(_pairs(ends, goes_on, start)) > 0
         most = int((later + at_start).max(initial=0))
         found[index] = Repetition(later, at_start, leaving, passing, most, not (first & inner).any())
     return found
@@ -85,13 +85,6 @@ def _alone(t: GuardTables) -> npt.NDArray[np.int64]:
     for token, symbol in t.label_symbol.items():
         alone[token] = symbol
     return alone
-
-
-def _counted(start: Int32, where: Bool) -> Int32:
-    """int32 [V]: how many of some bytes each token has."""
-    total = np.concatenate([np.zeros(1, np.int32), np.cumsum(where, dtype=np.int32)])
-    counts: Int32 = np.diff(total[start])
-    return counts
 
 
 def _pairs(left: Bool, right: Bool, start: Int32) -> Bool:

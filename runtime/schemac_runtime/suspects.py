@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemac_runtime.distinct import Distinct
-from schemac_runtime.guards import GuardTables
+from schemac_runtime.guards import MANY, GuardTables
 from schemac_runtime.program import EXIT, NO_EDGE, Operation, tokens_operation
 from schemac_runtime.registers import Guard, Register
 from schemac_runtime.repetitions import Repetition, entering_states, repetitions, spelled_alike
@@ -24,7 +24,6 @@ Bool = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.int64]
 #: Sets of suspects remembered by a program.
 _REMEMBERED = 2_000
-_MANY = (1 << 31) - 1
 #: A number that is far from both bounds, and one that is far below the lower one.
 FAR, FAR_BELOW = -1, -2
 #: One frame: the index of its guard, its register, what has been read of its item or key, whether few texts lead on
@@ -234,10 +233,6 @@ class Suspects:
             reaching = leaving if reaching is None else reaching & leaving
         return doubtful, certain
 
-    def narrows(self, program: Program, state: int) -> bool:
-        """Whether `narrowing` holds anything."""
-        return len(self.narrowing(program, state)) > 0
-
     def narrowing(self, program: Program, state: int) -> Ids:
         """Tokens after which only few texts lead to the end of what is being read at a state, in every reading."""
         found = self._narrowing.get(state)
@@ -252,7 +247,7 @@ class Suspects:
     def _narrow(self, program: Program, edges: slice, classes: Bool) -> None:
         """Note for the classes of some edges whether only few texts lead on after each of their outcomes."""
         values, of = program.tables.edge_value[edges], program.tables.edge_class[edges]
-        classes[of] = (values >= 0) & (self.tables.rest[np.maximum(values, 0)] < _MANY)
+        classes[of] = (values >= 0) & (self.tables.rest[np.maximum(values, 0)] < MANY)
         for edge in (edges.start + np.flatnonzero((values < 0) & (values != NO_EDGE))).tolist():
             inside = [outcome for outcome in program.outcomes(edge) if outcome[0] != EXIT]
             few = all(self._leads_to_few(program.chain(context), target) for context, target in inside)
@@ -261,9 +256,9 @@ class Suspects:
     def _leads_to_few(self, pushed: Sequence[int], state: int) -> bool:
         """Whether few texts lead on from a state above some return states."""
         if not pushed:
-            return self.tables.rest_of[state] < _MANY
+            return self.tables.rest_of[state] < MANY
         whole = self.tables.whole_of
-        return max(self.tables.rest_of[pushed[0]], *(whole[ret] for ret in (*pushed[1:], state))) < _MANY
+        return max(self.tables.rest_of[pushed[0]], *(whole[ret] for ret in (*pushed[1:], state))) < MANY
 
     def _characters(self, index: int, register: Register) -> tuple[Bool, Bool]:
         t, guard = self.tables, self.guards[index]

@@ -70,14 +70,15 @@ class TokenTexts:
         """int32 [V]: how often each token has a byte."""
         found = self._having.get(byte)
         if found is None:
-            found = self._having[byte] = self._counted(self._bytes == byte)
+            found = self._having[byte] = self.counted(self._bytes == byte)
         return found
 
     @cached_property
     def _having(self) -> dict[int, npt.NDArray[np.int32]]:
         return {}
 
-    def _counted(self, where: Bool) -> npt.NDArray[np.int32]:
+    def counted(self, where: Bool) -> npt.NDArray[np.int32]:
+        """int32 [V]: how many of some bytes, bool [bytes], each token has."""
         total = np.concatenate([np.zeros(1, np.int32), np.cumsum(where, dtype=np.int32)])
         counts: npt.NDArray[np.int32] = np.diff(total[self._start])
         return counts
@@ -85,7 +86,7 @@ class TokenTexts:
     @cached_property
     def characters(self) -> npt.NDArray[np.int32]:
         """int32 [V]: how many characters begin in each token (RFC 3629, section 3)."""
-        return self._counted(self._bytes & 0xC0 != 0x80)
+        return self.counted(self._bytes & 0xC0 != 0x80)
 
     @cached_property
     def plain(self) -> bytes:
@@ -94,7 +95,7 @@ class TokenTexts:
         """
         special = np.isin(self._bytes, np.frombuffer(b'"\\[]{}:, \t\n\r', dtype=np.uint8))
         empty = np.diff(self._start) == 0
-        flags: bytes = ((self._counted(special) == 0) & ~empty).astype(np.uint8).tobytes()
+        flags: bytes = ((self.counted(special) == 0) & ~empty).astype(np.uint8).tobytes()
         return flags
 
     @cached_property

@@ -16,15 +16,12 @@ from schemac.budget import Budget
 from schemac.ir.automaton import Automaton, call_sources
 from schemac.ir.passes.components import strong_components
 from schemac.vocabulary import Vocabulary
-from schemac_runtime.guards import GuardTables
-from schemac_runtime.registers import ACTIONS, KEY, NEXT, Guard, Register, character
+from schemac_runtime.guards import MANY, GuardTables
+from schemac_runtime.registers import ACTIONS, KEY, NEXT, SPACES, Guard, Register, character
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-#: The number of texts that stands for more than can be counted.
-MANY = (1 << 31) - 1
-_SPACES = b" \t\n\r"
 _QUOTE = 0x22
 #: Bytes that mean something of their own in a string, by number: mark, backslash, and the letters of escapes.
 _LEXICAL = {0x22: 3, 0x5C: 4, 0x75: 5, **dict.fromkeys(b"dD", 6), **dict.fromkeys(b"89abAB", 7)}
@@ -283,7 +280,7 @@ def _byte_weights(a: Automaton) -> Int64:
 def _space_symbols(a: Automaton) -> npt.NDArray[np.bool_]:
     """bool [symbols]: symbols that stand for whitespace only (RFC 8259, section 2)."""
     other = np.ones(256, dtype=np.bool_)
-    other[list(_SPACES)] = False
+    other[list(SPACES)] = False
     spaces = np.zeros(a.symbols, dtype=np.bool_)
     spaces[: a.byte_classes] = ~np.isin(np.arange(a.byte_classes), a.byte_class[other])
     return spaces
