@@ -5,7 +5,7 @@ Build with the functions below, which simplify. Trees may be deep; nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -141,3 +141,38 @@ def repeat(body: Node, low: int, high: int | None, *, lazy: bool = False) -> Nod
             top = None if most is None or high is None or unbounded else min(most * high, MANY)
             return Repeat(body.body, min(least * low, MANY), top)
     return Repeat(body, low, high)
+
+
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below; those of assertions are none."""
+    if isinstance(node, (Concat, Alternation)):
+        return node.parts
+    return (node.body,) if isinstance(node, Repeat) else ()
+
+
+def bottom_up(root: Node, known: Container[int]) -> Iterator[Node]:
+    """Every node after those below it, once; without those, by identity, that are `known` when their turn comes.
+
+    The caller makes a node known before it asks for the next one.
+    """
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in known:
+            continue
+        parts = parts_of(node)
+        if parts and not ready:
+            stack.append((node, True))
+            stack += [(part, False) for part in reversed(parts)]
+            continue
+        yield node
+
+
+def with_parts(node: Node, parts: Sequence[Node]) -> Node:
+    """The node with other nodes directly below; the node itself if they are the same."""
+    if all(one is two for one, two in zip(parts, parts_of(node), strict=True)):
+        return node
+    if isinstance(node, Repeat):
+        return Repeat(parts[0], node.low, node.high, node.lazy)
+    assert isinstance(node, (Concat, Alternation))
+    return type(node)(tuple(parts))

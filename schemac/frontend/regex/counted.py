@@ -52,19 +52,8 @@ def _is_large(node: Node) -> bool:
 def _fixed_length(root: Node) -> int | None:
     """The length of all words of a tree without assertions, if it is one; 0 for a tree without words."""
     lengths: dict[int, int | None] = {}
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        inner: tuple[Node, ...] = ()
-        if isinstance(node, (Concat, Alternation)):
-            inner = node.parts
-        elif isinstance(node, Repeat):
-            inner = (node.body,)
-        if inner and not ready:
-            stack.append((node, True))
-            stack += [(part, False) for part in inner if id(part) not in lengths]
-            continue
-        of = [lengths[id(part)] for part in inner]
+    for node in ast.bottom_up(root, lengths):
+        of = [lengths[id(part)] for part in ast.parts_of(node)]
         length: int | None = None
         if isinstance(node, Chars):
             length = 1

@@ -46,20 +46,13 @@ def without_lazy(root: Node, *, place: str = "") -> Node:
     return _Guards(root, place).tree() if _has_lazy(root) else root
 
 
-def _parts(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below; those of assertions are none."""
-    if isinstance(node, (Concat, Alternation)):
-        return node.parts
-    return (node.body,) if isinstance(node, Repeat) else ()
-
-
 def _has_lazy(root: Node) -> bool:
     stack, seen = [root], {id(root)}
     while stack:
         node = stack.pop()
         if isinstance(node, Repeat) and node.lazy:
             return True
-        for part in _parts(node):
+        for part in ast.parts_of(node):
             if id(part) not in seen:
                 seen.add(id(part))
                 stack.append(part)
@@ -78,7 +71,7 @@ class _Guards:
         done: list[Node] = []
         while tasks:
             node, rest, ready = tasks.pop()
-            parts = _parts(node)
+            parts = ast.parts_of(node)
             if not parts:
                 done.append(node)
             elif not ready:
@@ -163,17 +156,8 @@ class _Guards:
 
     def _first(self, root: Node) -> _First:
         firsts = self._firsts
-        stack: list[tuple[Node, bool]] = [(root, False)]
-        while stack:
-            node, ready = stack.pop()
-            if id(node) in firsts:
-                continue
-            parts = _parts(node)
-            if parts and not ready:
-                stack.append((node, True))
-                stack += [(part, False) for part in parts]
-                continue
-            firsts[id(node)] = self._combined(node, [firsts[id(part)] for part in parts])
+        for node in ast.bottom_up(root, firsts):
+            firsts[id(node)] = self._combined(node, [firsts[id(part)] for part in ast.parts_of(node)])
         return firsts[id(root)]
 
     @staticmethod

@@ -19,7 +19,7 @@ import numpy as np
 
 from schemac.budget import Budget
 from schemac.frontend.regex import ast
-from schemac.frontend.regex.ast import Alternation, Chars, Concat, Node, Repeat
+from schemac.frontend.regex.ast import Alternation, Chars, Node, Repeat
 from schemac.frontend.regex.lower import anchored_branches
 from schemac.frontend.regex.thompson import Facts, Thompson, survey
 from schemac.ir.charset import CODE_POINTS, CharSet
@@ -79,21 +79,9 @@ def counted_module(node: Node, name: str, *, budget: Budget, place: str) -> Modu
 def each_once(root: Node) -> Node:
     """The pattern with no repeated part more than once: its words begin with the same characters."""
     rebuilt: dict[int, Node] = {}
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in rebuilt:
-            continue
-        parts = _parts(node)
-        if parts and not ready:
-            stack.append((node, True))
-            stack += [(part, False) for part in parts]
-            continue
-        fresh = tuple(rebuilt[id(part)] for part in parts)
-        if isinstance(node, Repeat):
-            rebuilt[id(node)] = Repeat(fresh[0], min(node.low, 1), 1)
-        else:
-            rebuilt[id(node)] = type(node)(fresh) if isinstance(node, (Concat, Alternation)) else node
+    for node in ast.bottom_up(root, rebuilt):
+        found = ast.with_parts(node, [rebuilt[id(part)] for part in ast.parts_of(node)])
+        rebuilt[id(node)] = Repeat(found.body, min(found.low, 1), 1) if isinstance(found, Repeat) else found
     return rebuilt[id(root)]
 
 
@@ -111,26 +99,12 @@ class _Attempt:
 
     def _rebuild(self, root: Node, large: list[Repeat]) -> None:
         chosen = {id(node) for node in large}
-        stack: list[tuple[Node, bool]] = [(root, False)]
-        while stack:
-            node, ready = stack.pop()
-            if id(node) in self._rebuilt:
-                continue
-            parts = _parts(node)
-            if parts and not ready:
-                stack.append((node, True))
-                stack += [(part, False) for part in parts]
-                continue
-            fresh = tuple(self._rebuilt[id(part)] for part in parts)
-            same = all(one is two for one, two in zip(fresh, parts, strict=True))
-            found = node
+        for node in ast.bottom_up(root, self._rebuilt):
+            fresh = [self._rebuilt[id(part)] for part in ast.parts_of(node)]
             if isinstance(node, Repeat) and id(node) in chosen:
-                found = self._letter(node, fresh[0])
-            elif isinstance(node, Repeat) and not same:
-                found = Repeat(fresh[0], node.low, node.high)
-            elif isinstance(node, (Concat, Alternation)) and not same:
-                found = type(node)(fresh)
-            self._rebuilt[id(node)] = found
+                self._rebuilt[id(node)] = self._letter(node, fresh[0])
+            else:
+                self._rebuilt[id(node)] = ast.with_parts(node, fresh)
 
     def _letter(self, node: Repeat, body: Node) -> Node:
         """What stands for a repetition."""
@@ -155,28 +129,13 @@ class _Attempt:
         return Dfa.from_nfa(thompson.nfa, budget=self._budget)
 
 
-def _parts(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, (Concat, Alternation)):
-        return node.parts
-    return (node.body,) if isinstance(node, Repeat) else ()
-
-
 def _large(root: Node, written_out: set[int]) -> list[Repeat]:
     """The repetitions to be counted: those that are too large to be written out, inner ones first."""
     sizes: dict[int, int] = {}  # states over bytes, with large repetitions inside counted
     of_set: dict[CharSet, int] = {}
     found: list[Repeat] = []
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in sizes:
-            continue
-        parts = _parts(node)
-        if parts and not ready:
-            stack.append((node, True))
-            stack += [(part, False) for part in reversed(parts)]
-            continue
-        size = sum(sizes[id(part)] for part in parts)
+    for node in ast.bottom_up(root, sizes):
+        size = sum(sizes[id(part)] for part in ast.parts_of(node))
         if isinstance(node, Chars):
             known = of_set.get(node.symbols)
             if known is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from schemac.budget import Budget
+from schemac.frontend.regex import ast
 from schemac.frontend.regex.ast import MANY, Alternation, Anchor, Chars, Concat, Look, Node, Repeat
 from schemac.ir.charset import CharSet
 from schemac.ir.dfa import Dfa
@@ -72,30 +73,11 @@ def without_idle_counts(root: Node, longest: int, facts: Facts) -> Node:
     more than a hundred once a text may have 255 characters only.
     """
     rebuilt: dict[int, Node] = {}
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in rebuilt:
-            continue
-        parts: tuple[Node, ...] = ()
-        if isinstance(node, (Concat, Alternation)):
-            parts = node.parts
-        elif isinstance(node, Repeat):
-            parts = (node.body,)
-        if parts and not ready:
-            stack.append((node, True))
-            stack += [(part, False) for part in parts]
-            continue
-        found = node
-        if isinstance(node, (Concat, Alternation)):
-            fresh = tuple(rebuilt[id(part)] for part in parts)
-            if any(one is not two for one, two in zip(fresh, parts, strict=True)):
-                found = type(node)(fresh)
-        elif isinstance(node, Repeat):
-            body = rebuilt[id(node.body)]
-            idle = node.high is not None and (node.high + 1) * facts.shortest[id(node.body)] > longest
-            if idle or body is not node.body:
-                found = Repeat(body, node.low, None if idle else node.high)
+    for node in ast.bottom_up(root, rebuilt):
+        found = ast.with_parts(node, [rebuilt[id(part)] for part in ast.parts_of(node)])
+        if isinstance(node, Repeat) and node.high is not None:
+            idle = (node.high + 1) * facts.shortest[id(node.body)] > longest
+            found = Repeat(rebuilt[id(node.body)], node.low, None) if idle else found
         rebuilt[id(node)] = found
     return rebuilt[id(root)]
 
